@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow::array::{Array, AsArray, BooleanArray};
-use arrow::compute::and_kleene;
+use arrow::compute::{and_kleene, filter_record_batch, or};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{Column as Named, Result, ScalarValue};
 use datafusion::logical_expr::utils::conjunction;
@@ -105,25 +105,52 @@ impl Condition {
         self.of_query.is_none() && self.of_bounds.is_empty()
     }
 
-    /// Which rows are met. Rows that meet everything else and lack what a bound is about are counted.
+    /// Which rows are met. Rows that meet everything else and lack what a bound is about are counted. The query's own
+    /// condition is evaluated on the rows within the bounds: an error
+    /// of others is none of the query's.
     pub(crate) fn met(&self, batch: &RecordBatch, notes: &Notes) -> Result<BooleanArray> {
-        let evaluate = |expr: &Arc<dyn PhysicalExpr>| {
-            let met = expr.evaluate(batch)?.into_array(batch.num_rows())?;
-            Ok::<_, datafusion::error::DataFusionError>(met.as_boolean().clone())
-        };
+        let len = batch.num_rows();
+        let within = self.of_bounds.iter();
+        let within = within.map(|(bounded, expr)| Ok((*bounded, evaluate(expr, batch)?)));
+        let within = within.collect::<Result<Vec<_>>>()?;
+        let mut every = BooleanArray::from(vec![true; len]);
+        for (_, within) in &within {
+            every = and_kleene(&every, within)?;
+        }
+        let inside: BooleanArray = every.iter().map(|it| Some(it == Some(true))).collect();
+        let lacking: BooleanArray = every.iter().map(|it| Some(it.is_none())).collect();
         let mut met = match &self.of_query {
-            Some(expr) => evaluate(expr)?,
-            None => BooleanArray::from(vec![true; batch.num_rows()]),
+            None => or(&inside, &lacking)?,
+            Some(expr) if inside.true_count() == len => evaluate(expr, batch)?,
+            Some(expr) => {
+                let of_rows =
+                    |rows: &BooleanArray| evaluate(expr, &filter_record_batch(batch, rows)?);
+                let of_inside = of_rows(&inside)?;
+                // They are only counted, and count as met by none where that cannot be told.
+                let of_lacking = of_rows(&lacking);
+                let of_lacking = of_lacking.unwrap_or_else(|_| BooleanArray::new_null(0));
+                let (mut of_inside, mut of_lacking) = (of_inside.iter(), of_lacking.iter());
+                let of_row = |at: usize| match (inside.value(at), lacking.value(at)) {
+                    (true, _) => of_inside.next().flatten(),
+                    (_, true) => of_lacking.next().flatten(),
+                    _ => Some(false),
+                };
+                (0..len).map(of_row).collect()
+            }
         };
-        for (bounded, expr) in &self.of_bounds {
-            let within = evaluate(expr)?;
+        for (bounded, within) in within {
             if within.null_count() > 0 {
                 let is_met = |at: usize| met.is_valid(at) && met.value(at);
                 let lacking = (0..met.len()).filter(|at| within.is_null(*at) && is_met(*at));
-                notes.lacking(*bounded, lacking.count() as u64);
+                notes.lacking(bounded, lacking.count() as u64);
             }
             met = and_kleene(&met, &within)?;
         }
         Ok(met)
     }
+}
+
+fn evaluate(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
+    let met = expr.evaluate(batch)?.into_array(batch.num_rows())?;
+    Ok(met.as_boolean().clone())
 }

@@ -9,7 +9,7 @@ use tailrace_model::json::{Kind, Members, Value, unescaped};
 use tailrace_scan::{Config, Scanned, Scanner, Star, Stats, Type};
 
 use crate::bounds::Bounds;
-use crate::engine::is_listed;
+use crate::engine::{Options, is_listed};
 use crate::error::Error;
 use crate::input::Input;
 use crate::notes::Notes;
@@ -87,12 +87,14 @@ pub fn describe(inputs: &[Input], threads: usize, notes: &Notes) -> Result<Descr
 fn described(inputs: &[Input], threads: usize, notes: &Notes) -> anyhow::Result<Description> {
     let once = Once::default();
     let sampled = sample(inputs, &Bounds::default(), &once)?;
-    notes.planned(&sampled.sources, 0);
-    let parts = partitions(&sampled.sources, threads.max(1), SPLIT_BYTES_MIN);
+    notes.planned(&sampled);
+    let options = Options::default();
+    let parts = partitions(&sampled.sources, threads.max(1), options.split_bytes_min);
     let seen = thread::scope(|scope| {
         let read = |parts: Vec<Part>| {
             let once = &once;
-            scope.spawn(move || Seen::of_parts(&parts, once, notes))
+            let chunk_bytes = options.chunk_bytes;
+            scope.spawn(move || Seen::of_parts(&parts, chunk_bytes, once, notes))
         };
         let threads: Vec<_> = parts.into_iter().map(read).collect();
         let mut all = Seen::default();
@@ -114,7 +116,8 @@ fn described(inputs: &[Input], threads: usize, notes: &Notes) -> anyhow::Result<
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         Key {
             ty: reserved.unwrap_or_else(|| values.kinds.ty()),
-            type_of_sample: column.map(|column| column.ty),
+            // A reserved column can always be named.
+            type_of_sample: column.map(|column| column.ty).or(reserved),
             kinds,
             nulls: values.counts[Kind::Null as usize],
             absent: seen
@@ -135,11 +138,6 @@ fn described(inputs: &[Input], threads: usize, notes: &Notes) -> anyhow::Result<
         other_members: seen.other_members,
     })
 }
-
-/// A file is not cut into smaller ranges.
-const SPLIT_BYTES_MIN: u64 = 4 << 20;
-/// Bytes read at once.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// The name of a kind, as in JSON, where a number is an integer or has a fraction.
 fn name_of(kind: Kind) -> &'static str {
@@ -173,14 +171,19 @@ struct Values {
 }
 
 impl Seen {
-    fn of_parts(parts: &[Part], once: &Once, notes: &Notes) -> anyhow::Result<Seen> {
+    fn of_parts(
+        parts: &[Part],
+        chunk_bytes: usize,
+        once: &Once,
+        notes: &Notes,
+    ) -> anyhow::Result<Seen> {
         let mut seen = Seen::default();
         let mut scanner = Scanner::new(Config {
             star: Some(Star::default()),
             ..Config::default()
         });
         for part in parts {
-            let mut reader = Reader::new(part, once, CHUNK_BYTES)?;
+            let mut reader = Reader::new(part, once, chunk_bytes)?;
             while let Some(chunk) = reader.next()? {
                 notes.read(chunk.bytes, chunk.len() as u64);
                 seen.add(&scanner.scan(&chunk.records(0)));

@@ -11,7 +11,7 @@ use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
 use datafusion::prelude::{CsvReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -22,7 +22,9 @@ use tokio::task::JoinHandle;
 
 use crate::bounds::Bounds;
 use crate::error::Error;
-use crate::input::{Input, expand, globs};
+use crate::first_rows::{check_offsets, takes_first_rows};
+use crate::follow::Followed;
+use crate::input::{Input, expand};
 use crate::notes::Notes;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
@@ -180,6 +182,12 @@ impl Engine {
         }
         if self.options.follow.is_some() {
             check_row_wise(&plan, sql)?;
+            check_has_columns(&plan)?;
+        }
+        check_offsets(&plan)?;
+        let mut state = state;
+        if takes_first_rows(&plan) {
+            state.config_mut().options_mut().execution.target_partitions = 1;
         }
         let plan = state
             .create_physical_plan(&plan)
@@ -238,8 +246,7 @@ impl Engine {
             let inputs = expand(&words).map_err(failed)?;
             (inputs, self.options.follow.is_some().then_some(words))
         };
-        let globs = words.map(|words| globs(&words));
-        if globs.is_some()
+        if words.is_some()
             && let Some(stream) = inputs.iter().find(|input| input.is_stream())
         {
             return Err(Error {
@@ -255,14 +262,20 @@ impl Engine {
         }
         let table = TableReference::bare(table.table().to_owned());
         let mut found = sample(&inputs, &self.options.bounds, &self.once).map_err(failed)?;
-        self.notes.planned(&found.sources, found.pruned);
+        self.notes.planned(&found);
+        let followed = words.map(|words| Followed::new(&words, &found));
+        let followed = followed.transpose()?;
         for (name, ty) in &self.options.columns {
-            if reserved_column(name).is_some_and(|reserved| reserved.ty != *ty) {
+            let reserved = reserved_column(name);
+            if reserved.as_ref().is_some_and(|reserved| reserved.ty != *ty) {
                 return Err(Error::usage(format!(
                     "`{name}` is a reserved column, which has a type of its own"
                 )));
             }
-            set_type(&mut found.columns, name, *ty);
+            set_type(
+                &mut found.columns,
+                reserved.unwrap_or_else(|| key_column(name, *ty)),
+            );
         }
         for name in names {
             if !found.columns.iter().any(|column| column.name == *name) {
@@ -277,8 +290,8 @@ impl Engine {
             self.options.chunk_bytes,
             self.options.split_bytes_min,
         );
-        let table_of = match globs {
-            Some(globs) => table_of.following(globs),
+        let table_of = match followed {
+            Some(followed) => table_of.following(followed),
             None => table_of,
         };
         // The files may be others than those of the query before.
@@ -311,6 +324,17 @@ impl Engine {
     }
 }
 
+/// Checks that a query that follows files has columns: those of a file are known once it has a record.
+fn check_has_columns(plan: &LogicalPlan) -> Result<(), Error> {
+    if !plan.schema().fields().is_empty() {
+        return Ok(());
+    }
+    Err(Error {
+        hint: Some("`--columns level=text,status=int64` names them".to_owned()),
+        ..Error::usage("the files hold no record yet, so that their columns are not known")
+    })
+}
+
 /// Whether it is a table that DataFusion reads itself, perhaps compressed.
 pub(crate) fn is_listed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -319,9 +343,8 @@ pub(crate) fn is_listed(path: &Path) -> bool {
 }
 
 /// A column of this type: one of the sample, or a key that the sample lacks.
-fn set_type(columns: &mut Vec<Column>, name: &str, ty: Type) {
-    let made = key_column(name, ty);
-    match columns.iter_mut().find(|column| column.name == name) {
+fn set_type(columns: &mut Vec<Column>, made: Column) {
+    match columns.iter_mut().find(|column| column.name == made.name) {
         Some(column) => *column = made,
         None => columns.push(made),
     }

@@ -2,6 +2,7 @@
 //! lines as they are written.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,34 +13,74 @@ use std::time::{Duration, SystemTime};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
-use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::Stream;
 use tailrace_frame::{Config as FrameConfig, Framer, Frames};
 use tailrace_inputs::{ChunkBuffer, FileConfig, FileEvent, Follower, SourceId, Waker};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::input::Input;
+use crate::error::Error;
+use crate::input::{Input, globs};
 use crate::notes::Notes;
+use crate::partition::Source;
 use crate::reader::chunk;
+use crate::sample::Sample;
 use crate::scan::{Rows, Shared};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 1 << 20;
 /// The longest wait: what has changed ends it earlier.
 const WAIT: Duration = Duration::from_secs(60);
+/// How often files are looked at while the rows are not taken.
+const LOOK: Duration = Duration::from_millis(100);
 /// Batches that wait to be taken.
 const BATCHES_AHEAD: usize = 4;
 /// Names of files that do not grow.
 const COMPRESSED: [&str; 2] = ["*.gz", "*.zst"];
 
+/// Which files are followed, by globs.
+#[derive(Clone, Debug)]
+pub(crate) struct Followed {
+    /// The files, and those that come later.
+    include: Vec<String>,
+    /// Compressed files, which do not grow.
+    exclude: Vec<String>,
+}
+
+impl Followed {
+    /// The files that words of a command line name, of which there are these now.
+    ///
+    /// # Errors
+    ///
+    /// All of them are compressed.
+    pub(crate) fn new(words: &[String], now: &Sample) -> Result<Followed, Error> {
+        let compressed = || now.sources.iter().filter(|source| source.is_compressed);
+        if let Some(source) = compressed().next()
+            && compressed().count() == now.sources.len()
+        {
+            return Err(Error {
+                hint: Some("leave out `-f`: a query reads it to its end".to_owned()),
+                ..Error::usage(format!(
+                    "{} is compressed and does not grow, and cannot be followed",
+                    source.input.name()
+                ))
+            });
+        }
+        let escaped = |source: &Source| globset::escape(&source.input.name());
+        let names = COMPRESSED.map(str::to_owned).into_iter();
+        Ok(Followed {
+            include: globs(words),
+            exclude: names.chain(compressed().map(escaped)).collect(),
+        })
+    }
+}
+
 /// The one partition of a scan that follows files.
 #[derive(Debug)]
 pub(crate) struct Following {
-    /// The files, and those that come later.
-    pub(crate) globs: Vec<String>,
+    pub(crate) files: Followed,
     pub(crate) notes: Arc<Notes>,
     /// Files that were last modified before are passed over.
     pub(crate) modified_since: Option<SystemTime>,
@@ -63,24 +104,27 @@ impl PartitionStream for Following {
             }
         };
         let schema = Arc::clone(&self.shared.schema);
-        let followed = Followed { batches, waker };
-        Box::pin(RecordBatchStreamAdapter::new(schema, followed))
+        let batches = Batches { batches, waker };
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
     }
 }
 
 impl Following {
-    fn start(&self, sender: mpsc::Sender<Result<RecordBatch>>) -> anyhow::Result<Waker> {
+    fn start(
+        &self,
+        sender: mpsc::Sender<Result<RecordBatch, DataFusionError>>,
+    ) -> anyhow::Result<Waker> {
         let age = |since: SystemTime| SystemTime::now().duration_since(since).ok();
         let config = FileConfig {
-            include: self.globs.clone(),
-            exclude: COMPRESSED.map(str::to_owned).to_vec(),
+            include: self.files.include.clone(),
+            exclude: self.files.exclude.clone(),
             // Whoever asks names the files; links lead where that person may read.
             follow_roots: vec![PathBuf::from("/")],
             ignore_older: self.modified_since.and_then(age),
             ..FileConfig::default()
         };
         let follower = Follower::new(config, Vec::new(), true)?;
-        let waker = follower.waker();
+        let (waker, failed) = (follower.waker(), sender.clone());
         let tail = Tail {
             follower,
             sources: HashMap::new(),
@@ -90,26 +134,32 @@ impl Following {
             sender,
         };
         let thread = thread::Builder::new().name("follow".to_owned());
-        thread.spawn(move || tail.run())?;
+        thread.spawn(move || {
+            if catch_unwind(AssertUnwindSafe(|| tail.run())).is_err() {
+                let error = "the files can no longer be followed: this is a fault of tailrace";
+                // If nobody takes it the query has ended.
+                let _ = failed.blocking_send(Err(DataFusionError::Execution(error.to_owned())));
+            }
+        })?;
         Ok(waker)
     }
 }
 
 /// The rows that were found; dropping it ends the thread that looks for them.
-struct Followed {
-    batches: mpsc::Receiver<Result<RecordBatch>>,
+struct Batches {
+    batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
     waker: Option<Waker>,
 }
 
-impl Stream for Followed {
-    type Item = Result<RecordBatch>;
+impl Stream for Batches {
+    type Item = Result<RecordBatch, DataFusionError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.batches.poll_recv(context)
     }
 }
 
-impl Drop for Followed {
+impl Drop for Batches {
     fn drop(&mut self) {
         self.batches.close();
         if let Some(waker) = &self.waker {
@@ -121,15 +171,15 @@ impl Drop for Followed {
 /// Reads what is written, on a thread of its own.
 struct Tail {
     follower: Follower,
-    sources: HashMap<SourceId, Source>,
+    sources: HashMap<SourceId, Open>,
     rows: Rows,
     notes: Arc<Notes>,
     frames: Frames,
-    sender: mpsc::Sender<Result<RecordBatch>>,
+    sender: mpsc::Sender<Result<RecordBatch, DataFusionError>>,
 }
 
-/// A file that is followed.
-struct Source {
+/// A file that is open.
+struct Open {
     framer: Framer,
     input: Input,
 }
@@ -148,13 +198,15 @@ impl Tail {
                     return;
                 }
             }
+            // It would keep a list of them.
+            drop(self.follower.take_dormant());
             if !has_more {
                 self.follower.wait(WAIT);
             }
         }
     }
 
-    fn take(&mut self, event: FileEvent, buffer: &[u8]) -> Result<()> {
+    fn take(&mut self, event: FileEvent, buffer: &[u8]) -> Result<(), DataFusionError> {
         match event {
             FileEvent::Opened {
                 source,
@@ -163,7 +215,7 @@ impl Tail {
                 mid_line,
                 ..
             } => {
-                let opened = Source {
+                let opened = Open {
                     framer: Framer::new(&FrameConfig::default(), offset, mid_line)
                         .numbered(source.0),
                     input: Input::File(path.to_path_buf()),
@@ -195,8 +247,18 @@ impl Tail {
                 self.follower.acked(source, u64::MAX);
             }
             FileEvent::Truncated { path, .. } => self.notes.problem(format!(
-                "{}: was truncated, and is read from its start",
+                "{}: was truncated or replaced in place, and is read from its start; what was written to it right before that was not seen",
                 path.display()
+            )),
+            FileEvent::Lost {
+                path,
+                bytes: 0,
+                reason,
+                ..
+            } => self.notes.problem(format!(
+                "{}: nobody knows how much of it was not read: {}",
+                path.display(),
+                reason.explained()
             )),
             FileEvent::Lost {
                 path,
@@ -208,6 +270,8 @@ impl Tail {
                 path.display(),
                 reason.explained()
             )),
+            // The glob of a directory names the files in it.
+            FileEvent::Problem { path, .. } if path.is_dir() => {}
             FileEvent::Problem { path, message, .. } => {
                 self.notes.problem(format!("{}: {message}", path.display()));
             }
@@ -220,7 +284,7 @@ impl Tail {
     }
 
     /// Makes rows of the next bytes of a source; `None` is its end.
-    fn push(&mut self, source: SourceId, bytes: Option<&[u8]>) -> Result<()> {
+    fn push(&mut self, source: SourceId, bytes: Option<&[u8]>) -> Result<(), DataFusionError> {
         let Some(source) = self.sources.get_mut(&source) else {
             return Ok(());
         };
@@ -233,9 +297,19 @@ impl Tail {
         let count = bytes.len() as u64;
         let records = chunk(&mut self.frames, bytes, count);
         if let Some(batch) = self.rows.of_chunk(&records, &source.input)? {
-            // Whoever does not take it has ended the query.
-            let _ = self.sender.blocking_send(Ok(batch));
+            self.send(batch);
         }
         Ok(())
+    }
+
+    /// Waits until the rows are taken. Meanwhile it looks at the files, so that one that is deleted is not missed.
+    fn send(&mut self, batch: RecordBatch) {
+        let mut rows = Ok(batch);
+        // Whoever does not take them has ended the query.
+        while let Err(TrySendError::Full(back)) = self.sender.try_send(rows) {
+            rows = back;
+            self.follower.hold();
+            thread::sleep(LOOK);
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The bytes of a file or of standard input, decompressed if they are gzip or zstd.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -34,6 +36,13 @@ impl Input {
             Input::File(path) => std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()),
             Input::Stdin => true,
         }
+    }
+
+    /// Device and inode of a file.
+    fn identity(&self) -> Option<(u64, u64)> {
+        let Input::File(path) = self else { return None };
+        let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file());
+        meta.map(|meta| (meta.dev(), meta.ino()))
     }
 
     /// Opens it.
@@ -138,7 +147,7 @@ impl Lines {
 }
 
 /// The inputs that words of a command line name: `-`, files, globs as those of the agent's inputs, and directories, of
-/// which each file is taken.
+/// which each file is taken. A file that is named twice, also by a link, is one input.
 ///
 /// # Errors
 ///
@@ -157,6 +166,9 @@ pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
             inputs.extend(files_of(word)?);
         }
     }
+    let mut files = HashSet::new();
+    // What cannot be looked at is an error when it is read.
+    inputs.retain(|input| input.identity().is_none_or(|it| files.insert(it)));
     Ok(inputs)
 }
 

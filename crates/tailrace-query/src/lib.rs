@@ -9,6 +9,7 @@ mod bounds;
 mod describe;
 mod engine;
 mod error;
+mod first_rows;
 mod follow;
 mod input;
 mod needles;

@@ -7,7 +7,7 @@ use tailrace_scan::Stats;
 use tokio::sync::Notify;
 
 use crate::bounds::Bounded;
-use crate::partition::Source;
+use crate::sample::Sample;
 
 /// Counters of one query.
 #[derive(Debug, Default)]
@@ -19,6 +19,7 @@ pub struct Notes {
     untimed: AtomicU64,
     unleveled: AtomicU64,
     files: AtomicU64,
+    keyless: AtomicU64,
     pruned: AtomicU64,
     malformed: AtomicU64,
     repaired: AtomicU64,
@@ -43,6 +44,8 @@ pub struct Counts {
     pub untimed: u64,
     /// Records without a severity, left out by a bound on it.
     pub unleveled: u64,
+    /// Values in the beginning of the files whose keys are no columns, because there are too many keys.
+    pub keyless: u64,
     /// Inputs of the log tables that are read.
     pub files: u64,
     /// Inputs that are not read, because they were last modified before what is asked for.
@@ -87,10 +90,13 @@ impl Notes {
         counter.fetch_add(records, Ordering::Relaxed);
     }
 
-    pub(crate) fn planned(&self, sources: &[Source], pruned: usize) {
-        self.files
-            .fetch_add(sources.len() as u64, Ordering::Relaxed);
-        self.pruned.fetch_add(pruned as u64, Ordering::Relaxed);
+    pub(crate) fn planned(&self, sample: &Sample) {
+        let add = |counter: &AtomicU64, count: usize| {
+            counter.fetch_add(count as u64, Ordering::Relaxed);
+        };
+        add(&self.files, sample.sources.len());
+        add(&self.pruned, sample.pruned);
+        self.keyless.fetch_add(sample.left_out, Ordering::Relaxed);
     }
 
     /// Keeps something that a person should know now, of a query that does not end.
@@ -124,6 +130,7 @@ impl Notes {
             untimed: of(&self.untimed),
             unleveled: of(&self.unleveled),
             files: of(&self.files),
+            keyless: of(&self.keyless),
             pruned: of(&self.pruned),
             malformed: of(&self.malformed),
             repaired: of(&self.repaired),

@@ -22,6 +22,8 @@ pub(crate) struct Source {
     pub(crate) splittable: Option<u64>,
     /// About how many bytes it has.
     pub(crate) weight: u64,
+    /// Its bytes are those of gzip or zstd.
+    pub(crate) is_compressed: bool,
 }
 
 /// Distributes sources over at most `count` partitions of about the same weight.

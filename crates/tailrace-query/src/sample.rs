@@ -9,9 +9,9 @@ use std::sync::PoisonError;
 
 use arrow::array::{Array, StringViewArray, UInt8Array};
 use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
-use tailrace_model::json::{Kind, Step};
+use tailrace_model::json::{Kind, Members, Step, unescaped};
 use tailrace_model::reserved::{self, Reserved};
-use tailrace_scan::{ColumnSource, Config, Scanner, Star, Type};
+use tailrace_scan::{ColumnSource, Config, Scanned, Scanner, Star, Type};
 
 use crate::bounds::Bounds;
 use crate::input::{Input, Lines};
@@ -24,6 +24,8 @@ pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
 const FIRST_LINE_MAX: usize = 2 << 20;
 /// Files that are looked at, spread over all of them.
 const SAMPLE_FILES: usize = 16;
+/// Keys that become columns: a plan of more takes DataFusion many seconds.
+const COLUMNS_MAX: usize = 4096;
 /// Bytes of the others: enough to tell how their lines are read.
 const GLANCE_BYTES: usize = 16 * 1024;
 
@@ -42,6 +44,8 @@ pub(crate) struct Sample {
     pub(crate) sources: Vec<Source>,
     /// Inputs that are not read, as the bounds allow.
     pub(crate) pruned: usize,
+    /// Values of keys that are no columns, because there are too many keys.
+    pub(crate) left_out: u64,
 }
 
 /// The kinds of values other than null.
@@ -121,6 +125,48 @@ impl Kinds {
     }
 }
 
+/// The keys of some records, in the order in which they are met.
+#[derive(Default)]
+struct Keys {
+    names: Vec<String>,
+    kinds: HashMap<String, Kinds>,
+    left_out: u64,
+}
+
+impl Keys {
+    fn add(&mut self, scanned: &Scanned) {
+        for column in &scanned.star {
+            match self.kinds_of(&column.key) {
+                Some(kinds) => kinds.add(&column.values, &column.kinds),
+                None => {
+                    self.left_out += (column.kinds.len() - column.kinds.null_count()) as u64;
+                }
+            }
+        }
+        // Members for which the scanner had no column.
+        for object in scanned.overflow.iter().flatten().flatten() {
+            for (key, value) in Members::new(object) {
+                match unescaped(&key).and_then(|key| self.kinds_of(&key)) {
+                    Some(kinds) => kinds.add_value(value.kind, value.text),
+                    None => self.left_out += 1,
+                }
+            }
+        }
+    }
+
+    /// What is known of a key, unless there are too many.
+    fn kinds_of(&mut self, key: &str) -> Option<&mut Kinds> {
+        if !self.kinds.contains_key(key) {
+            if self.names.len() >= COLUMNS_MAX {
+                return None;
+            }
+            self.names.push(key.to_owned());
+            self.kinds.insert(key.to_owned(), Kinds::default());
+        }
+        self.kinds.get_mut(key)
+    }
+}
+
 /// The reserved column of this name, unless only an agent on a node knows its values.
 pub(crate) fn reserved_column(name: &str) -> Option<Column> {
     let reserved = reserved::lookup(name)?;
@@ -148,17 +194,13 @@ pub(crate) fn key_column(name: &str, ty: Type) -> Column {
 /// One of them cannot be read.
 pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::Result<Sample> {
     let mut scanner = Scanner::new(Config {
-        star: Some(Star {
-            columns_max: 4096,
-            ..Star::default()
-        }),
+        star: Some(Star::default()),
         ..Config::default()
     });
     let mut found = Sample::default();
-    let mut names: Vec<String> = Vec::new();
-    let mut kinds: HashMap<String, Kinds> = HashMap::new();
+    let mut keys = Keys::default();
     let mut has_text = false;
-    // Columns do not depend on the bounds: files that are not read have columns too.
+    // Files that are not read have columns too: a query does not fail because none is new enough.
     let pruned: Vec<bool> = inputs.iter().map(|input| bounds.prunes(input)).collect();
     found.pruned = pruned.iter().filter(|is_pruned| **is_pruned).count();
     let step = |count: usize| count.div_ceil(SAMPLE_FILES).max(1);
@@ -203,28 +245,22 @@ pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::
             let count = head.len() as u64;
             let scanned = scanner.scan(&chunk(&mut frames, head.clone(), count).records(0));
             has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
-            for column in scanned.star {
-                let key = column.key.to_string();
-                let known = kinds.entry(key.clone()).or_insert_with(|| {
-                    names.push(key);
-                    Kinds::default()
-                });
-                known.add(&column.values, &column.kinds);
-            }
+            keys.add(&scanned);
         }
         if input.is_stream() {
             let mut kept = once.lock().unwrap_or_else(PoisonError::into_inner);
             kept.insert(input.clone(), Some((head, lines)));
         }
     }
-    if has_text && !kinds.contains_key(reserved::BODY) {
+    found.left_out = keys.left_out;
+    if has_text && !keys.kinds.contains_key(reserved::BODY) {
         found.columns.extend(reserved_column(reserved::BODY));
     }
     let column = |name: String| {
-        let ty = kinds[&name].ty();
+        let ty = keys.kinds[&name].ty();
         reserved_column(&name).unwrap_or_else(|| key_column(&name, ty))
     };
-    found.columns.extend(names.into_iter().map(column));
+    found.columns.extend(keys.names.into_iter().map(column));
     Ok(found)
 }
 
@@ -258,5 +294,6 @@ fn source_of(input: &Input, is_compressed: bool, format: Format, sampled: usize)
         input: input.clone(),
         splittable: len.filter(|_| is_lines && !is_compressed),
         weight: len.unwrap_or(sampled as u64),
+        is_compressed,
     }
 }

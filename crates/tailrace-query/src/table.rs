@@ -13,7 +13,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use tailrace_scan::{Config, Type};
 
 use crate::bounds::{Bounds, Condition};
-use crate::follow::Following;
+use crate::follow::{Followed, Following};
 use crate::needles::needles;
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
@@ -29,8 +29,8 @@ pub(crate) struct Table {
     /// The columns of the schema, and behind them those that only the bounds read.
     all: SchemaRef,
     bounds: Bounds,
-    /// The globs of the files, where they are followed.
-    followed: Option<Vec<String>>,
+    /// The files, where they are followed.
+    followed: Option<Followed>,
     once: Once,
     notes: Arc<Notes>,
     chunk_bytes: usize,
@@ -70,10 +70,10 @@ impl Table {
         }
     }
 
-    /// The same table, which does not end: its files and those that `globs` name later are followed.
-    pub(crate) fn following(self, globs: Vec<String>) -> Table {
+    /// The same table, which does not end: its files and those that come later are followed.
+    pub(crate) fn following(self, followed: Followed) -> Table {
         Table {
-            followed: Some(globs),
+            followed: Some(followed),
             ..self
         }
     }
@@ -182,9 +182,9 @@ impl TableProvider for Table {
             notes: Arc::clone(&self.notes),
             chunk_bytes: self.chunk_bytes,
         });
-        if let Some(globs) = &self.followed {
+        if let Some(followed) = &self.followed {
             let following: Arc<dyn PartitionStream> = Arc::new(Following {
-                globs: globs.clone(),
+                files: followed.clone(),
                 notes: Arc::clone(&self.notes),
                 modified_since: self.bounds.modified_since(),
                 shared,

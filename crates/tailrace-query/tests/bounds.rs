@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tailrace_query::{Bounds, Counts, Engine, Error, Input, Options};
+use tailrace_query::{Bounds, Counts, Engine, Error, Input, Options, Type};
 
 fn ask(sql: &str, inputs: &[Input], bounds: Bounds) -> Result<(String, Counts), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -131,9 +131,9 @@ fn severities_are_those_of_any_spelling_and_what_lacks_one_is_counted() {
     };
     let (_, counts) = ask(sql, &input, both).unwrap();
     // One that lacks both is counted once.
-    assert_eq!((counts.untimed, counts.unleveled), (10, 13));
+    assert_eq!((counts.untimed, counts.unleveled), (2, 13));
     // Of records that the query does not want none is counted.
-    let (_, counts) = ask("SELECT n FROM logs WHERE n = 10", &input, both).unwrap();
+    let (_, counts) = ask("SELECT n FROM logs WHERE n = 70", &input, both).unwrap();
     assert_eq!((counts.untimed, counts.unleveled, counts.kept), (1, 0, 0));
 }
 
@@ -197,6 +197,48 @@ fn files_too_old_are_not_read_and_their_columns_are_known() {
     };
     let (_, counts) = ask("SELECT old0 FROM logs", &inputs, until).unwrap();
     assert_eq!((counts.pruned, counts.files), (0, 42));
+}
+
+#[test]
+fn what_is_outside_of_the_bounds_cannot_end_a_query() {
+    let (_dir, path) = minutes();
+    let input = [Input::File(path)];
+    // A division by zero at 1:00, and one where there is no time.
+    let sql = "SELECT n FROM logs WHERE 10 / (n - 60) > 0 AND n <> 70";
+    assert_eq!(ask(sql, &input, since(98)).unwrap().0, "");
+    let sql = "SELECT n FROM logs WHERE 10 / (n - 61) >= 0";
+    assert_eq!(ask(sql, &input, since(99)).unwrap().0, "{\"n\":99}\n");
+    assert!(ask(sql, &input, since(0)).is_err());
+}
+
+#[test]
+fn a_reserved_column_that_is_named_stays_what_it_is() {
+    let (_dir, path) = minutes();
+    let engine = Engine::new(Options {
+        columns: vec![
+            ("timestamp".to_owned(), Type::Timestamp),
+            ("severity_number".to_owned(), Type::Int64),
+        ],
+        bounds: Bounds {
+            severity_min: Some(17),
+            ..since(94)
+        },
+        ..Options::default()
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sql = "SELECT severity_number AS s FROM logs WHERE n IN (94, 99)";
+    let mut rows = 0;
+    runtime.block_on(async {
+        let plan = engine.plan(sql, &[Input::File(path)]).await.unwrap();
+        plan.run(|batch| {
+            rows += batch.num_rows();
+            true
+        })
+        .await
+        .unwrap();
+    });
+    assert_eq!(rows, 2);
 }
 
 #[test]

@@ -238,6 +238,103 @@ fn the_first_line_may_be_long_and_conditions_mean_what_they_say() {
 }
 
 #[test]
+fn the_first_rows_are_those_of_the_first_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let lines: String = (0..5000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    std::fs::write(&path, lines).unwrap();
+    let input = [Input::File(path)];
+    for _ in 0..30 {
+        let options = Options {
+            partitions: 4,
+            split_bytes_min: 1,
+            ..Options::default()
+        };
+        let sql = "WITH x AS (SELECT n FROM logs WHERE n <> 1 LIMIT 3) SELECT array_agg(n ORDER BY n) AS n FROM x";
+        assert_eq!(
+            ask(sql, &input, options.clone()).unwrap().0,
+            "{\"n\":[0,2,3]}\n"
+        );
+        let sql = "SELECT n FROM logs LIMIT 2 OFFSET 2000";
+        assert_eq!(
+            ask(sql, &input, options).unwrap().0,
+            "{\"n\":2000}\n{\"n\":2001}\n"
+        );
+    }
+}
+
+#[test]
+fn an_offset_in_a_subquery_has_an_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let lines: String = (0..50).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    std::fs::write(&path, lines).unwrap();
+    let input = [Input::File(path)];
+    for sql in [
+        "SELECT n FROM (SELECT n FROM logs LIMIT 3 OFFSET 5) ORDER BY n",
+        "WITH x AS (SELECT n FROM logs OFFSET 5) SELECT count(*) AS n FROM x",
+        "SELECT n FROM logs WHERE n IN (SELECT n FROM logs OFFSET 5)",
+        "SELECT n FROM (SELECT n FROM logs ORDER BY n OFFSET 5) ORDER BY n DESC",
+    ] {
+        let error = ask(sql, &input, Options::default()).unwrap_err();
+        assert!(
+            error.is_usage && error.message.contains("OFFSET"),
+            "{error:?}"
+        );
+    }
+    let sum = |sql: &str| ask(sql, &input, Options::default()).unwrap().0;
+    let ordered = "SELECT sum(n) AS n FROM (SELECT n FROM logs ORDER BY n LIMIT 2 OFFSET 5)";
+    assert_eq!(sum(ordered), "{\"n\":11}\n");
+    let other = "SELECT n FROM (SELECT n FROM logs ORDER BY n LIMIT 2 OFFSET 5) ORDER BY n DESC";
+    assert_eq!(sum(other), "{\"n\":6}\n{\"n\":5}\n");
+    assert_eq!(
+        sum("SELECT n FROM logs ORDER BY n OFFSET 49"),
+        "{\"n\":49}\n"
+    );
+    assert_eq!(sum("SELECT n + 1 AS n FROM logs OFFSET 49"), "{\"n\":50}\n");
+}
+
+#[test]
+fn a_record_may_have_thousands_of_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let members = |count: usize| {
+        let members: Vec<_> = (0..count).map(|n| format!("\"k{n}\":{n}")).collect();
+        format!("{{{}}}\n", members.join(","))
+    };
+    std::fs::write(&path, members(4000) + "{\"k3999\":1}\n").unwrap();
+    let input = [Input::File(path.clone())];
+    let sum = "SELECT sum(k3999) AS a, sum(k0) AS b FROM logs";
+    let (rows, counts) = ask(sum, &input, Options::default()).unwrap();
+    assert_eq!(
+        (rows.as_str(), counts.keyless),
+        ("{\"a\":4000,\"b\":0}\n", 0)
+    );
+    std::fs::write(&path, members(4099)).unwrap();
+    let (_, counts) = ask("SELECT k1 FROM logs", &input, Options::default()).unwrap();
+    assert_eq!(counts.keyless, 3);
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_read_once_and_tables_are_not_sampled() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    std::fs::write(&path, "{\"n\":1}\n").unwrap();
+    std::os::unix::fs::symlink(&path, dir.path().join("b.log")).unwrap();
+    let words =
+        ["a.log", "b.log", "*.log", ""].map(|word| format!("{}/{word}", dir.path().display()));
+    let inputs = expand(&words).unwrap();
+    assert_eq!(inputs, [Input::File(path)]);
+    let error = ask(
+        "SELECT n FROM logs TABLESAMPLE (10)",
+        &inputs,
+        Options::default(),
+    );
+    let error = error.unwrap_err();
+    assert!(error.is_usage && error.place == Some((1, 15)), "{error:?}");
+}
+
+#[test]
 fn similar_to_is_that_of_pipelines() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.log");

@@ -2,7 +2,9 @@
 //!
 //! The text is read in the dialect of pipelines, and means what it means there. Nothing is planned.
 
-use datafusion::sql::sqlparser::ast::Query;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Query, Spanned, TableFactor, Visit, Visitor};
 
 use crate::analyse::similar::replace_similar_to;
 use crate::error::{Error, Positions};
@@ -13,10 +15,33 @@ use crate::parse::one_query;
 ///
 /// # Errors
 ///
-/// The text is no query, or too long, or a pattern is none of SIMILAR TO.
+/// The text is no query, or too long, or a pattern is none of SIMILAR TO, or a table is sampled.
 pub fn parse_query(sql: &str) -> Result<Query, Error> {
     let places = Positions::new(sql);
     let mut query = one_query(sql, &places)?;
+    if let ControlFlow::Break(error) = query.visit(&mut Refused(&places)) {
+        return Err(error);
+    }
     replace_similar_to(&mut query, &places)?;
     Ok(query)
+}
+
+/// Refuses what DataFusion would pass over without a word.
+struct Refused<'p>(&'p Positions);
+
+impl Visitor for Refused<'_> {
+    type Break = Error;
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Error> {
+        match table {
+            TableFactor::Table {
+                sample: Some(_), ..
+            } => {
+                let error = self.0.of(table.span()).error("tables cannot be sampled");
+                let hint = "`WHERE random() < 0.1` keeps about a tenth of the rows";
+                ControlFlow::Break(error.with_hint(hint))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }

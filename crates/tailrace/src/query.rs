@@ -1,6 +1,7 @@
 //! `tailrace query`: SQL over log files, and the result in the form that is asked for.
 
 mod bounds;
+mod columns;
 mod follow;
 mod notes;
 mod print;
@@ -12,8 +13,9 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use arrow::record_batch::RecordBatch;
-use tailrace_query::{Engine, Error, Input, Options, Type, expand};
+use tailrace_query::{Engine, Error, Input, Options, expand};
 
+use self::columns::{Columns, columns};
 use self::print::{How, Print};
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
@@ -43,8 +45,8 @@ pub(crate) struct Args {
     rows: Option<usize>,
     /// Types of columns instead of those that the beginning of the files suggests: text, int64, float64, boolean or
     /// timestamp. Keys that only come later become columns this way
-    #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',', value_parser = column)]
-    columns: Vec<(String, Type)>,
+    #[arg(long, value_name = "NAME=TYPE", value_parser = columns)]
+    columns: Vec<Columns>,
     #[command(flatten)]
     bounds: bounds::Args,
     /// Go on when all is read, and print rows as they are written, through rotation, until Ctrl-C. The query takes SELECT
@@ -78,26 +80,6 @@ fn half_of_memory() -> u64 {
     total.min(limit) / 2
 }
 
-/// The types that a column can be given.
-const TYPES: [Type; 5] = [
-    Type::Text,
-    Type::Int64,
-    Type::Float64,
-    Type::Boolean,
-    Type::Timestamp,
-];
-
-/// `name=type`.
-fn column(text: &str) -> Result<(String, Type), String> {
-    let (name, ty) = text
-        .rsplit_once('=')
-        .ok_or_else(|| format!("`{text}` is not NAME=TYPE, as in status=int64"))?;
-    let known = TYPES.into_iter().find(|known| known.name() == ty);
-    let ty =
-        known.ok_or_else(|| format!("`{ty}` is no type: {}", TYPES.map(Type::name).join(", ")))?;
-    Ok((name.to_owned(), ty))
-}
-
 /// Stack of the threads: plans of long conditions are deep.
 const STACK_BYTES: usize = 256 << 20;
 const WORKER_STACK_BYTES: usize = 64 << 20;
@@ -121,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     std::thread::scope(|scope| {
         let work = || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_io()
+                .enable_all()
                 .thread_stack_size(WORKER_STACK_BYTES)
                 .build()
                 .context("the threads of the query cannot be started")?;
@@ -162,7 +144,7 @@ impl Args {
     async fn answer(&self, sql: &str, files: &[String], inputs: &[Input]) -> Result<(), Failure> {
         let started = Instant::now();
         let engine = Engine::new(Options {
-            columns: self.columns.clone(),
+            columns: self.columns.iter().flat_map(|it| it.0.clone()).collect(),
             bounds: self.bounds.bounds()?,
             rows_max: self.rows,
             follow: self.follow.then(|| files.to_vec()),

@@ -156,18 +156,35 @@ fn summary(found: &Description) -> Vec<String> {
 fn hint(found: &Description) -> Option<String> {
     let is_other = |key: &&Key| key.type_of_sample != Some(key.ty);
     let columns = found.keys.iter().filter(is_other);
-    let columns: Vec<_> = columns
-        .map(|key| format!("{}={}", printed::shown(&key.name), key.ty.name()))
+    let count = columns.clone().count();
+    let named = columns
+        .filter(|key| can_be_named(&key.name))
+        .take(NAMED_MAX);
+    let named: Vec<_> = named
+        .map(|key| format!("{}={}", key.name, key.ty.name()))
         .collect();
-    let more = columns.len().saturating_sub(NAMED_MAX);
-    let more = match more {
+    let more = match count - named.len() {
         0 => String::new(),
-        more => format!(" ({more} more)"),
+        more => format!("; {more} more are in `-o json`, as type and type_in_query"),
     };
-    let named = columns[..columns.len().min(NAMED_MAX)].join(",");
-    (!columns.is_empty()).then(|| {
+    let named = in_shell(&named.join(","));
+    (count > 0).then(|| {
         format!("the beginning of the files does not show all of this: query with `--columns {named}`{more}")
     })
+}
+
+/// Whether `--columns` takes a name as a person would write it.
+fn can_be_named(name: &str) -> bool {
+    !name.contains(char::is_control) && !(name.contains(',') && name.contains('='))
+}
+
+/// A word as the shell takes it.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.,=/@:+".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 fn as_json(found: &Description) -> serde_json::Value {
@@ -201,6 +218,14 @@ fn as_json(found: &Description) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_can_be_pasted() {
+        assert_eq!(in_shell("a=text,b=int64"), "a=text,b=int64");
+        assert_eq!(in_shell("a'b $c=text"), r"'a'\''b $c=text'");
+        assert!(can_be_named("a,b") && can_be_named("a=b") && can_be_named("ü \""));
+        assert!(!can_be_named("a\nb") && !can_be_named("a,b=c"));
+    }
 
     #[test]
     fn a_share_is_never_all_or_nothing_by_rounding() {

@@ -11,12 +11,12 @@ use crate::cli::Failure;
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[group(skip)]
 pub(super) struct Args {
-    /// Only records of this time or later: RFC 3339, a date (its first moment in UTC), or a time back from now, such as 30m,
-    /// 1h or 7d. Files that were last modified more than ten minutes before it are not read
-    #[arg(long, value_name = "WHEN", value_parser = when)]
+    /// Only records of this time or later: RFC 3339, a date (its first moment in UTC), seconds since 1970, or a time back from
+    /// now, such as 30m, 1h or 7d. Files that were last modified more than ten minutes before it are not read
+    #[arg(long, value_name = "WHEN", value_parser = when, allow_hyphen_values = true)]
     since: Option<i64>,
     /// Only records before this time, given as for `--since`
-    #[arg(long, value_name = "WHEN", value_parser = when)]
+    #[arg(long, value_name = "WHEN", value_parser = when, allow_hyphen_values = true)]
     until: Option<i64>,
     /// Only records of at least this severity: trace, debug, info, warn, error, fatal, or OpenTelemetry's number, 1 to 24
     #[arg(long, value_name = "LEVEL", value_parser = level)]
@@ -44,6 +44,9 @@ impl Args {
     }
 }
 
+/// Fewer digits are no time since the epoch: they lack a unit.
+const EPOCH_MIN: usize = 9;
+
 /// A time in nanoseconds since the Unix epoch.
 fn when(text: &str) -> Result<i64, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -51,15 +54,17 @@ fn when(text: &str) -> Result<i64, String> {
 }
 
 fn when_at(text: &str, now_ns: i64) -> Result<i64, String> {
+    let is_epoch = text.len() >= EPOCH_MIN && text.bytes().all(|byte| byte.is_ascii_digit());
     let back = tailrace_config::parse_duration(text).filter(|_| text != "0");
     let back = back.and_then(|back| i64::try_from(back.as_nanos()).ok());
     let at = match back {
         Some(back) => now_ns.checked_sub(back),
+        None if is_epoch => time::parse_epoch(text),
         None => time::parse_rfc3339(text, 0)
             .or_else(|| time::parse_rfc3339(&format!("{text}T00:00:00Z"), 0)),
     };
     at.ok_or_else(|| {
-        "it is no time: write 2026-01-02T03:04:05Z, a date as 2026-01-02, or a time back from now as 30m, 1h, 7d".to_owned()
+        "it is no time between 1678 and 2262: write 2026-01-02T03:04:05Z, a date as 2026-01-02, or a time back from now as 30m, 1h, 7d".to_owned()
     })
 }
 
@@ -97,6 +102,7 @@ mod tests {
         assert_eq!(at("1h"), Some(NOW - 3_600_000_000_000));
         assert_eq!(at("1d12h"), Some(NOW - 129_600_000_000_000));
         assert_eq!(at("1970-01-02"), Some(86_400_000_000_000));
+        assert_eq!(at("1800000000"), Some(NOW));
         assert_eq!(at("1970-01-01T00:00:01.5+00:00"), Some(1_500_000_000));
         assert_eq!(at("1970-01-01 00:00:01"), Some(1_000_000_000));
         for none in [
@@ -109,7 +115,7 @@ mod tests {
             "2026-13-01",
             "2026-02-30",
             "now",
-            "1800000000",
+            "10",
         ] {
             assert_eq!(at(none), None, "{none}");
         }

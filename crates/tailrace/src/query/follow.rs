@@ -1,18 +1,24 @@
 //! A query that follows its files: it ends with a signal, and says meanwhile what is wrong with a file.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
 use tailrace_query::{Error, Notes};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::print::How;
 use crate::cli::Failure;
 use crate::printed::Printer;
 
-/// What a second signal ends the process with, while nobody takes the rows.
+/// What the process ends with when a signal comes while nobody takes the rows.
 const INTERRUPTED: i32 = 130;
+const TERMINATED: i32 = 143;
+/// How long the thread of the query may then wait for whoever reads its rows.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The form of the rows. Those of a query that does not end are printed as they come.
 ///
@@ -38,26 +44,14 @@ pub(super) async fn until_signal(
     run: impl Future<Output = Result<(), Error>>,
     notes: &Notes,
 ) -> anyhow::Result<Result<(), Error>> {
-    let wait = |kind| signal(kind).context("signals cannot be waited for");
-    let mut interrupt = wait(SignalKind::interrupt())?;
-    let mut terminate = wait(SignalKind::terminate())?;
-    // The thread of the query may wait for whoever reads its rows.
-    let mut again = wait(SignalKind::interrupt())?;
-    tokio::spawn(async move {
-        again.recv().await;
-        again.recv().await;
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "at once, whatever the thread of the query waits for"
-        )]
-        std::process::exit(INTERRUPTED);
-    });
+    let (signalled, gone) = (signalled()?, reader_gone()?);
     let mut run = pin!(run);
+    let (mut signalled, mut gone) = (pin!(signalled), pin!(gone));
     loop {
         tokio::select! {
             ended = &mut run => return Ok(ended),
-            _ = interrupt.recv() => return Ok(Ok(())),
-            _ = terminate.recv() => return Ok(Ok(())),
+            _ = &mut signalled => return Ok(Ok(())),
+            _ = &mut gone => return Ok(Ok(())),
             problems = notes.problems() => {
                 let mut stderr = Printer::stderr();
                 for problem in problems {
@@ -66,4 +60,52 @@ pub(super) async fn until_signal(
             }
         }
     }
+}
+
+/// Ends when SIGINT or SIGTERM comes. At a second one, or if the rows are not taken, the process ends.
+fn signalled() -> anyhow::Result<oneshot::Receiver<()>> {
+    let wait = |kind| signal(kind).context("signals cannot be waited for");
+    let mut interrupt = wait(SignalKind::interrupt())?;
+    let mut terminate = wait(SignalKind::terminate())?;
+    let (sender, receiver) = oneshot::channel();
+    tokio::spawn(async move {
+        let code = tokio::select! {
+            _ = interrupt.recv() => INTERRUPTED,
+            _ = terminate.recv() => TERMINATED,
+        };
+        // Nobody waits for it if the query has ended.
+        let _ = sender.send(());
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = tokio::time::sleep(GRACE) => {}
+        }
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "at once, whatever the thread of the query waits for"
+        )]
+        std::process::exit(code);
+    });
+    Ok(receiver)
+}
+
+/// Ends when nobody can read the standard output any more.
+fn reader_gone() -> anyhow::Result<oneshot::Receiver<()>> {
+    let (sender, receiver) = oneshot::channel();
+    let wait = move || {
+        let stdout = io::stdout();
+        loop {
+            let mut stdout = [PollFd::new(&stdout, PollFlags::empty())];
+            match poll(&mut stdout, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                // The query goes on until a row cannot be written.
+                Err(_) => return std::mem::forget(sender),
+                Ok(_) => break,
+            }
+        }
+        let _ = sender.send(());
+    };
+    let thread = std::thread::Builder::new().name("reader-gone".to_owned());
+    thread.spawn(wait).context("a thread cannot be started")?;
+    Ok(receiver)
 }

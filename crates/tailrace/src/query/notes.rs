@@ -21,6 +21,10 @@ pub(super) fn print(
             "values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
         ),
         (
+            counts.keyless,
+            "values have keys that are no columns, because there are more than 4,096; `--columns NAME=TYPE` makes one of a key",
+        ),
+        (
             counts.malformed,
             "records should be JSON and are not: what of them is no JSON is NULL, and `body` holds their text",
         ),
@@ -39,6 +43,12 @@ pub(super) fn print(
     ];
     for (count, text) in notes.iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "note: at least {count} {text}")?;
+    }
+    if counts.files == 0 && counts.pruned > 0 && started.is_none() {
+        writeln!(
+            out,
+            "note: no file was read: all were last modified before `--since`"
+        )?;
     }
     let Some(started) = started else {
         return Ok(());

@@ -118,17 +118,10 @@ fn nobody_reads_the_rows_any_more() {
     followed.row();
     let Followed { child, .. } = &mut followed;
     let mut said = child.stderr.take().unwrap();
-    // The next row finds the pipe closed.
+    // Without a further row.
     let closed = std::mem::replace(&mut followed.rows, BufReader::new(other_pipe()));
     drop(closed);
-    // A process that another test is starting may hold the pipe for a moment, so that a row is still taken.
-    let ended = loop {
-        append(&file, "{\"n\":2}\n");
-        if let Some(ended) = followed.child.try_wait().unwrap() {
-            break ended;
-        }
-        std::thread::yield_now();
-    };
+    let ended = followed.child.wait().unwrap();
     assert_eq!(ended.code(), Some(0));
     let mut text = String::new();
     std::io::Read::read_to_string(&mut said, &mut text).unwrap();
@@ -145,6 +138,20 @@ fn other_pipe() -> ChildStdout {
         .unwrap();
     child.wait().unwrap();
     child.stdout.take().unwrap()
+}
+
+#[test]
+fn a_signal_ends_a_query_whose_rows_nobody_takes() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    let pad = "x".repeat(1000);
+    let lines = (0..20_000).map(|n| format!("{{\"n\":{n},\"pad\":\"{pad}\"}}\n"));
+    append(&file, &lines.collect::<String>());
+    let mut followed = Followed::start(&["SELECT * FROM logs", file.to_str().unwrap()]);
+    followed.row();
+    let pid = Pid::from_raw(followed.child.id() as i32).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(followed.child.wait().unwrap().code(), Some(143));
 }
 
 #[test]
@@ -199,4 +206,12 @@ fn what_is_not_row_wise_is_refused_by_name() {
     }
     assert!(refused(&["SELECT n FROM logs", path, "-o", "table"]).contains("jsonl"));
     assert!(refused(&["SELECT n FROM logs", "-"]).contains("standard input"));
+    let packed = bench.path("packed");
+    fs::write(&packed, zstd::encode_all(&b"{\"n\":1}\n"[..], 1).unwrap()).unwrap();
+    let said = refused(&["SELECT n FROM logs", packed.to_str().unwrap()]);
+    assert!(said.contains("is compressed and does not grow"), "{said}");
+    let empty = bench.path("empty.log");
+    fs::write(&empty, "").unwrap();
+    let said = refused(&["SELECT * FROM logs", empty.to_str().unwrap()]);
+    assert!(said.contains("hold no record yet"), "{said}");
 }
