@@ -74,6 +74,7 @@ mod tests {
             input: Input::File(name.into()),
             splittable: splittable.then_some(len),
             weight: len,
+            is_compressed: false,
         }
     }
 
