@@ -78,11 +78,17 @@ impl Bounds {
 
     /// Whether a file was last modified so long before the span that it holds no record of it.
     pub(crate) fn prunes(&self, input: &Input) -> bool {
-        let (Some(since), Input::File(path)) = (self.modified_since(), input) else {
+        let Some(since) = self.modified_since() else {
             return false;
         };
-        let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file());
-        let modified = meta.and_then(|meta| meta.modified().ok());
+        let modified = match input {
+            Input::File(path) => {
+                let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file());
+                meta.and_then(|meta| meta.modified().ok())
+            }
+            Input::Object(object) => Some(object.meta.last_modified.into()),
+            Input::Stdin => None,
+        };
         modified.is_some_and(|modified| modified < since)
     }
 

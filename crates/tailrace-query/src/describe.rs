@@ -9,9 +9,10 @@ use tailrace_model::json::{Kind, Members, Value, unescaped};
 use tailrace_scan::{Config, Scanned, Scanner, Star, Stats, Type};
 
 use crate::bounds::Bounds;
-use crate::engine::{Options, is_listed};
+use crate::engine::Options;
 use crate::error::Error;
 use crate::input::Input;
+use crate::kind::{is_listed, is_parquet};
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
 use crate::reader::{Once, Reader};
@@ -68,7 +69,8 @@ pub struct Key {
 ///
 /// An input cannot be read, or holds no lines of a log.
 pub fn describe(inputs: &[Input], threads: usize, notes: &Notes) -> Result<Description, Error> {
-    let listed = |input: &&Input| matches!(input, Input::File(path) if is_listed(path));
+    let listed =
+        |input: &&Input| is_parquet(input) || matches!(input, Input::File(path) if is_listed(path));
     if let Some(input) = inputs.iter().find(listed) {
         return Err(Error {
             hint: Some(format!(
@@ -78,10 +80,7 @@ pub fn describe(inputs: &[Input], threads: usize, notes: &Notes) -> Result<Descr
             ..Error::usage(format!("{} holds no lines of a log", input.name()))
         });
     }
-    described(inputs, threads, notes).map_err(|error| Error {
-        is_usage: false,
-        ..Error::usage(format!("{error:#}"))
-    })
+    described(inputs, threads, notes).map_err(|error| Error::failed(&error))
 }
 
 fn described(inputs: &[Input], threads: usize, notes: &Notes) -> anyhow::Result<Description> {

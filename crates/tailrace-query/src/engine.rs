@@ -1,35 +1,33 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod tables;
+
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::{DataFusionError, TableReference};
-use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
-use datafusion::prelude::{CsvReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::archive::{Archive, Files, Written};
 use crate::bounds::Bounds;
 use crate::error::Error;
 use crate::first_rows::{check_offsets, takes_first_rows};
-use crate::follow::Followed;
-use crate::input::{Input, expand};
+use crate::input::Input;
 use crate::notes::Notes;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
-use crate::sample::{Column, key_column, reserved_column, sample};
-use crate::table::Table;
 use tailrace_scan::Type;
 
 /// How a query is run.
@@ -49,6 +47,8 @@ pub struct Options {
     pub rows_max: Option<usize>,
     /// The files are followed: the query does not end. These are the words that name the files of `logs`.
     pub follow: Option<Vec<String>>,
+    /// The rows become files of an archive.
+    pub archive: Option<Archive>,
     /// What sorts, groups and joins may keep in memory; a query that needs more fails.
     pub memory_bytes: usize,
 }
@@ -63,6 +63,7 @@ impl Default for Options {
             split_bytes_min: 4 << 20,
             rows_max: None,
             follow: None,
+            archive: None,
             memory_bytes: 1 << 30,
         }
     }
@@ -109,6 +110,9 @@ impl Engine {
         }
         let settings = config.options_mut();
         settings.sql_parser.enable_ident_normalization = false;
+        // Conditions are met while Parquet is decoded: of the other columns only those rows are.
+        settings.execution.parquet.pushdown_filters = true;
+        settings.execution.parquet.reorder_filters = true;
         settings.execution.time_zone = Some("UTC".to_owned());
         let runtime = RuntimeEnvBuilder::new().with_memory_limit(options.memory_bytes, 1.0);
         let runtime = runtime
@@ -145,9 +149,10 @@ impl Engine {
         let tables = state
             .resolve_table_references(&statement)
             .map_err(|error| refused(&error))?;
-        let has_logs = tables
-            .iter()
-            .any(|table| !is_listed(Path::new(table.table())));
+        let mut has_logs = false;
+        for table in tables {
+            has_logs |= self.add_table(&table, inputs, &names).await?;
+        }
         if !self.options.bounds.is_empty() && !has_logs {
             return Err(Error {
                 hint: Some("compare a column of the table in WHERE instead".to_owned()),
@@ -155,9 +160,6 @@ impl Engine {
                     "`--since`, `--until` and `--level` are about log files, and the query reads none",
                 )
             });
-        }
-        for table in tables {
-            self.add_table(&table, inputs, &names).await?;
         }
         let state = self.context.state();
         let plan = state
@@ -185,6 +187,10 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
+        let plan = match &self.options.archive {
+            Some(archive) => archive.arranged(plan)?,
+            None => plan,
+        };
         let mut state = state;
         if takes_first_rows(&plan) {
             state.config_mut().options_mut().execution.target_partitions = 1;
@@ -199,129 +205,6 @@ impl Engine {
             sql: sql.to_owned(),
         })
     }
-
-    /// Makes the table that a query names: `logs`, or a file.
-    async fn add_table(
-        &self,
-        table: &TableReference,
-        inputs: &[Input],
-        names: &[String],
-    ) -> Result<(), Error> {
-        let failed = |error: anyhow::Error| Error {
-            is_usage: false,
-            ..Error::usage(format!("{error:#}"))
-        };
-        let name = table.to_string();
-        let (inputs, words) = if name == "logs" {
-            if inputs.is_empty() {
-                return Err(Error {
-                    hint: Some("name files behind the query, or `-` for standard input".to_owned()),
-                    ..Error::usage("the table `logs` has no files")
-                });
-            }
-            if let Some(input) = inputs
-                .iter()
-                .find(|input| matches!(input, Input::File(path) if is_listed(path)))
-            {
-                return Err(Error {
-                    hint: Some(format!("FROM '{}' is a table of its own", input.name())),
-                    ..Error::usage(format!("{} holds no lines of a log", input.name()))
-                });
-            }
-            (inputs.to_vec(), self.options.follow.clone())
-        } else {
-            let path = table.table();
-            if table.schema().is_some() || !(path.contains(['/', '.', '*']) || path == "-") {
-                return Err(Error {
-                    hint: Some(format!(
-                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{path}.log'"
-                    )),
-                    ..Error::usage(format!("there is no table `{name}`"))
-                });
-            }
-            if is_listed(Path::new(path)) {
-                return self.add_listed(path).await;
-            }
-            let words = vec![path.to_owned()];
-            let inputs = expand(&words).map_err(failed)?;
-            (inputs, self.options.follow.is_some().then_some(words))
-        };
-        if words.is_some()
-            && let Some(stream) = inputs.iter().find(|input| input.is_stream())
-        {
-            return Err(Error {
-                hint: Some(
-                    "leave out `-f`: a query reads it to its end, and prints rows as they come"
-                        .to_owned(),
-                ),
-                ..Error::usage(format!(
-                    "{} is no file, and cannot be followed",
-                    stream.name()
-                ))
-            });
-        }
-        let table = TableReference::bare(table.table().to_owned());
-        let mut found = sample(&inputs, &self.options.bounds, &self.once).map_err(failed)?;
-        self.notes.planned(&found);
-        let followed = words.map(|words| Followed::new(&words, &found));
-        let followed = followed.transpose()?;
-        for (name, ty) in &self.options.columns {
-            let reserved = reserved_column(name);
-            if reserved.as_ref().is_some_and(|reserved| reserved.ty != *ty) {
-                return Err(Error::usage(format!(
-                    "`{name}` is a reserved column, which has a type of its own"
-                )));
-            }
-            set_type(
-                &mut found.columns,
-                reserved.unwrap_or_else(|| key_column(name, *ty)),
-            );
-        }
-        for name in names {
-            if !found.columns.iter().any(|column| column.name == *name) {
-                found.columns.extend(reserved_column(name));
-            }
-        }
-        let table_of = Table::new(
-            found,
-            self.options.bounds,
-            Arc::clone(&self.once),
-            Arc::clone(&self.notes),
-            self.options.chunk_bytes,
-            self.options.split_bytes_min,
-        );
-        let table_of = match followed {
-            Some(followed) => table_of.following(followed),
-            None => table_of,
-        };
-        // The files may be others than those of the query before.
-        let known = self.context.deregister_table(table.clone());
-        let added = known.and_then(|_| self.context.register_table(table, Arc::new(table_of)));
-        added.map(drop).map_err(|error| failed(error.into()))
-    }
-
-    /// A file that DataFusion reads itself.
-    async fn add_listed(&self, path: &str) -> Result<(), Error> {
-        let name = TableReference::bare(path.to_owned());
-        if !path.ends_with(".csv") && !path.ends_with(".arrow") {
-            return Err(Error::usage(format!(
-                "{path}: a compressed table cannot be read; decompress it first"
-            )));
-        }
-        let added = if path.ends_with(".csv") {
-            self.context
-                .register_csv(name, path, CsvReadOptions::new())
-                .await
-        } else {
-            self.context
-                .register_arrow(name, path, ArrowReadOptions::default())
-                .await
-        };
-        added.map_err(|error| Error {
-            is_usage: false,
-            ..Error::usage(format!("{path}: {}", Error::of(&error, "", false).message))
-        })
-    }
 }
 
 /// Checks that a query that follows files has columns: those of a file are known once it has a record.
@@ -333,21 +216,6 @@ fn check_has_columns(plan: &LogicalPlan) -> Result<(), Error> {
         hint: Some("`--columns level=text,status=int64` names them".to_owned()),
         ..Error::usage("the files hold no record yet, so that their columns are not known")
     })
-}
-
-/// Whether it is a table that DataFusion reads itself, perhaps compressed.
-pub(crate) fn is_listed(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    name.ends_with(".csv") || name.ends_with(".arrow")
-}
-
-/// A column of this type: one of the sample, or a key that the sample lacks.
-fn set_type(columns: &mut Vec<Column>, made: Column) {
-    match columns.iter_mut().find(|column| column.name == made.name) {
-        Some(column) => *column = made,
-        None => columns.push(made),
-    }
 }
 
 /// The columns that a query names: of reserved columns only those become columns of the table that it speaks of.
@@ -387,11 +255,7 @@ impl Plan {
     /// The data cannot be read, or a value cannot be computed.
     pub async fn run(self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
-        let task = self.context.task_ctx();
-        let streams = execute_stream_partitioned(Arc::clone(&self.plan), task);
-        let streams = streams.map_err(|error| failed(&error))?;
-        let mut partitions: Vec<_> = streams.into_iter().map(ahead).collect();
-        for partition in &mut partitions {
+        for partition in &mut self.partitions()? {
             while let Some(batch) = partition.next().await {
                 if !each(batch.map_err(|error| failed(&error))?) {
                     return Ok(());
@@ -399,6 +263,41 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Runs the query; its rows become the files of an archive, for which it was planned.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`], and the files cannot be written. What was complete by then stays, and is returned beside.
+    pub async fn write(self, archive: &Archive) -> (Written, Result<(), Error>) {
+        let mut files = match Files::new(archive, &self.schema()) {
+            Ok(files) => files,
+            Err(error) => return (Written::default(), Err(Error::failed(&error))),
+        };
+        let ended = self.write_to(&mut files).await;
+        (files.written().clone(), ended)
+    }
+
+    async fn write_to(&self, files: &mut Files) -> Result<(), Error> {
+        for partition in &mut self.partitions()? {
+            while let Some(batch) = partition.next().await {
+                let batch = batch.map_err(|error| Error::of(&error, &self.sql, false))?;
+                files
+                    .add(&batch)
+                    .await
+                    .map_err(|error| Error::failed(&error))?;
+            }
+        }
+        files.finish().await.map_err(|error| Error::failed(&error))
+    }
+
+    /// The partitions of the result, each of which begins.
+    fn partitions(&self) -> Result<Vec<Ahead>, Error> {
+        let task = self.context.task_ctx();
+        let streams = execute_stream_partitioned(Arc::clone(&self.plan), task);
+        let streams = streams.map_err(|error| Error::of(&error, &self.sql, false))?;
+        Ok(streams.into_iter().map(ahead).collect())
     }
 }
 

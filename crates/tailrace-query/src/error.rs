@@ -26,6 +26,14 @@ impl fmt::Display for Error {
 }
 
 impl Error {
+    /// What could not be read or written.
+    pub(crate) fn failed(error: &anyhow::Error) -> Error {
+        Error {
+            is_usage: false,
+            ..Error::usage(format!("{error:#}"))
+        }
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Error {
         Error {
             message: message.into(),

@@ -5,9 +5,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use flate2::bufread::MultiGzDecoder;
+
+use crate::kind::{is_leftover, is_parquet};
+use crate::store::object::Object;
+use crate::store::{self, Store};
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -17,6 +22,8 @@ const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 pub enum Input {
     /// A file.
     File(PathBuf),
+    /// An object of a store.
+    Object(Arc<Object>),
     /// Standard input, which can be read once.
     Stdin,
 }
@@ -26,6 +33,7 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Input::File(path) => path.display().to_string(),
+            Input::Object(object) => object.name(),
             Input::Stdin => "standard input".to_owned(),
         }
     }
@@ -34,6 +42,7 @@ impl Input {
     pub(crate) fn is_stream(&self) -> bool {
         match self {
             Input::File(path) => std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()),
+            Input::Object(_) => false,
             Input::Stdin => true,
         }
     }
@@ -53,6 +62,7 @@ impl Input {
     pub fn open(&self) -> anyhow::Result<Lines> {
         match self {
             Input::File(path) => open(Some(path), self.name()),
+            Input::Object(object) => decompressed(Box::new(object.open()?), self.name()),
             Input::Stdin => open(None, self.name()),
         }
     }
@@ -82,6 +92,10 @@ pub fn open(path: Option<&Path>, name: String) -> anyhow::Result<Lines> {
         }
         None => Box::new(io::stdin()),
     };
+    decompressed(raw, name)
+}
+
+fn decompressed(raw: Box<dyn Read + Send>, name: String) -> anyhow::Result<Lines> {
     let mut raw = BufReader::new(raw);
     let head = raw
         .fill_buf()
@@ -146,20 +160,23 @@ impl Lines {
     }
 }
 
-/// The inputs that words of a command line name: `-`, files, globs as those of the agent's inputs, and directories, of
-/// which each file is taken. A file that is named twice, also by a link, is one input.
+/// The inputs that words of a command line name: `-`, files, globs as those of the agent's inputs, directories, of which each
+/// file is taken, and objects by their URL. A file that is named twice, also by a link, is one input.
 ///
 /// # Errors
 ///
-/// A directory cannot be listed, or a glob is wrong or matches nothing.
+/// A directory cannot be listed, a store does not answer, or a glob is wrong or matches nothing.
 pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for word in words {
+        let word = word.strip_prefix("file://").unwrap_or(word);
         let path = Path::new(word);
         if word == "-" {
             inputs.push(Input::Stdin);
+        } else if store::is_url(word) {
+            inputs.extend(objects_of(word)?);
         } else if path.is_dir() {
-            inputs.extend(files_of(&format!("{}/**/*", globset::escape(word)))?);
+            inputs.extend(files_below(word)?);
         } else if path.exists() || !word.contains(['*', '?', '[', '{']) {
             inputs.push(Input::File(path.to_owned()));
         } else {
@@ -167,9 +184,46 @@ pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
         }
     }
     let mut files = HashSet::new();
-    // What cannot be looked at is an error when it is read.
-    inputs.retain(|input| input.identity().is_none_or(|it| files.insert(it)));
+    let mut objects = HashSet::new();
+    inputs.retain(|input| match input {
+        Input::Object(object) => objects.insert(Arc::clone(object)),
+        // What cannot be looked at is an error when it is read.
+        _ => input.identity().is_none_or(|it| files.insert(it)),
+    });
     Ok(inputs)
+}
+
+/// The objects that a URL names.
+fn objects_of(url: &str) -> anyhow::Result<Vec<Input>> {
+    let (store, key) = Store::of_url(url)?;
+    let objects = Arc::clone(&store.objects);
+    let listed = store::wait(async move { store::list::list(objects.as_ref(), &key).await })?;
+    let listed = listed.with_context(|| url.to_owned())?;
+    let input = |meta| {
+        Input::Object(Arc::new(Object {
+            store: store.clone(),
+            meta,
+        }))
+    };
+    Ok(listed.into_iter().map(input).collect())
+}
+
+/// The files of a directory. Where it holds Parquet, what its writers keep beside it is left out.
+fn files_below(directory: &str) -> anyhow::Result<Vec<Input>> {
+    let mut files: Vec<Input> =
+        files_of(&format!("{}/**/*", globset::escape(directory)))?.collect();
+    if files.iter().any(is_parquet) {
+        files.retain(|file| match file {
+            Input::File(path) => {
+                let below = path.strip_prefix(directory).unwrap_or(path);
+                !below
+                    .iter()
+                    .any(|part| is_leftover(&part.to_string_lossy()))
+            }
+            _ => true,
+        });
+    }
+    Ok(files)
 }
 
 /// Globs of the files that words of a command line name, now and later.

@@ -5,26 +5,36 @@
 //! evaluates the query's conditions between the scanner's two phases (`scan`). Large files are read in ranges of
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
+mod archive;
 mod bounds;
 mod describe;
+mod encode;
 mod engine;
 mod error;
 mod first_rows;
 mod follow;
+mod hive;
 mod input;
+mod kind;
+mod merge;
 mod needles;
 mod notes;
+mod parquet_table;
 mod partition;
 mod reader;
 mod row_wise;
 mod sample;
 mod scan;
+mod store;
 mod table;
 
+pub use archive::{Archive, Written};
 pub use bounds::Bounds;
 pub use describe::{Description, Key, describe};
+pub use encode::Encoder;
 pub use engine::{Engine, Options, Plan};
 pub use error::Error;
 pub use input::{Input, Lines, expand, open};
 pub use notes::{Counts, Notes};
+pub use store::object::Object;
 pub use tailrace_scan::Type;

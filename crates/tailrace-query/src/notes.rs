@@ -21,6 +21,8 @@ pub struct Notes {
     files: AtomicU64,
     keyless: AtomicU64,
     pruned: AtomicU64,
+    parquet_files: AtomicU64,
+    parquet_pruned: AtomicU64,
     malformed: AtomicU64,
     repaired: AtomicU64,
     truncated: AtomicU64,
@@ -50,6 +52,10 @@ pub struct Counts {
     pub files: u64,
     /// Inputs that are not read, because they were last modified before what is asked for.
     pub pruned: u64,
+    /// Parquet files that are read, or may be.
+    pub parquet_files: u64,
+    /// Parquet files that are not read, because the values of their directories meet no condition.
+    pub parquet_pruned: u64,
     /// Records that should be JSON and are not, of those that were looked into.
     pub malformed: u64,
     /// Records in which invalid UTF-8 was replaced, of those that were looked into.
@@ -99,6 +105,13 @@ impl Notes {
         self.keyless.fetch_add(sample.left_out, Ordering::Relaxed);
     }
 
+    /// A scan of a table of Parquet files keeps so many of them.
+    pub(crate) fn parquet(&self, all: usize, kept: usize) {
+        self.parquet_files.fetch_add(kept as u64, Ordering::Relaxed);
+        let pruned = all.saturating_sub(kept) as u64;
+        self.parquet_pruned.fetch_add(pruned, Ordering::Relaxed);
+    }
+
     /// Keeps something that a person should know now, of a query that does not end.
     pub(crate) fn problem(&self, text: String) {
         let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,6 +145,8 @@ impl Notes {
             files: of(&self.files),
             keyless: of(&self.keyless),
             pruned: of(&self.pruned),
+            parquet_files: of(&self.parquet_files),
+            parquet_pruned: of(&self.parquet_pruned),
             malformed: of(&self.malformed),
             repaired: of(&self.repaired),
             truncated: of(&self.truncated),

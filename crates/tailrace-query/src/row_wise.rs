@@ -3,8 +3,8 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use crate::engine::is_listed;
 use crate::error::{Error, word_in};
+use crate::kind::is_listed;
 
 /// Checks that every row of the result is made of one row of one log table.
 ///

@@ -283,16 +283,18 @@ fn head_of(input: &Input, len: usize) -> anyhow::Result<(Vec<u8>, bool, Lines)> 
 }
 
 fn source_of(input: &Input, is_compressed: bool, format: Format, sampled: usize) -> Source {
-    let len = match input {
-        Input::File(path) => std::fs::metadata(path).ok().filter(|meta| meta.is_file()),
-        Input::Stdin => None,
+    let meta = |path| std::fs::metadata(path).ok().filter(|meta| meta.is_file());
+    let (len, can_seek) = match input {
+        Input::File(path) => (meta(path).map(|meta| meta.len()), true),
+        Input::Object(object) => (Some(object.meta.size), false),
+        Input::Stdin => (None, false),
     };
     // Files of the kernel have more than they say.
-    let len = len.map(|meta| meta.len()).filter(|len| *len > 0);
+    let len = len.filter(|len| *len > 0);
     let is_lines = matches!(format, Format::Json | Format::Raw);
     Source {
         input: input.clone(),
-        splittable: len.filter(|_| is_lines && !is_compressed),
+        splittable: len.filter(|_| can_seek && is_lines && !is_compressed),
         weight: len.unwrap_or(sampled as u64),
         is_compressed,
     }

@@ -1,6 +1,6 @@
 //! One partition of a scan: records to batches, the conditions evaluated between the scanner's two phases.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -187,7 +187,13 @@ fn larger(one: Stats, other: &Stats) -> Stats {
 impl Shared {
     /// A scanned column, or what is known of the file that the records are from.
     fn with_facts(&self, at: usize, column: &ArrayRef, input: &Input) -> ArrayRef {
-        let text = match (&self.config.columns[at].source, input) {
+        let text: PathBuf = match (&self.config.columns[at].source, input) {
+            (ColumnSource::Reserved(Reserved::FilePath), Input::Object(object)) => {
+                object.name().into()
+            }
+            (ColumnSource::Reserved(Reserved::FileName), Input::Object(object)) => {
+                object.meta.location.filename().unwrap_or_default().into()
+            }
             (ColumnSource::Reserved(Reserved::FilePath), Input::File(path)) => {
                 std::path::absolute(path).unwrap_or_else(|_| path.clone())
             }

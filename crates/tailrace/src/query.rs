@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use arrow::record_batch::RecordBatch;
-use tailrace_query::{Engine, Error, Input, Options, expand};
+use tailrace_query::{Archive, Engine, Error, Input, Options, expand};
 
 use self::columns::{Columns, columns};
 use self::print::{How, Print};
@@ -40,6 +40,13 @@ pub(crate) struct Args {
     /// How the result is printed; by default a table on a terminal, JSON lines elsewhere
     #[arg(short, long, value_name = "HOW")]
     output: Option<How>,
+    /// Keep the rows as Parquet files below this directory, or below a URL of an object store, as s3://bucket/logs
+    #[arg(long, value_name = "DIR", conflicts_with = "follow")]
+    to: Option<String>,
+    /// With `--to`: the columns whose values become directories, as dt=2026-11-25/service=api; the rows of a file are in the
+    /// order of their time
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "to")]
+    partition_by: Vec<String>,
     /// Print at most so many rows, and stop reading when they are there
     #[arg(short = 'n', long, value_name = "N")]
     rows: Option<usize>,
@@ -143,11 +150,25 @@ impl Args {
 
     async fn answer(&self, sql: &str, files: &[String], inputs: &[Input]) -> Result<(), Failure> {
         let started = Instant::now();
+        if self.to.is_some() && self.output.is_some_and(|how| how != How::Parquet) {
+            return Err(Failure::Usage(
+                "`--to` writes Parquet: leave out `-o`".to_owned(),
+            ));
+        }
+        let archive = self.to.as_ref().map(|to| Archive {
+            to: to.clone(),
+            partition_by: self
+                .partition_by
+                .iter()
+                .map(|name| name.trim().to_owned())
+                .collect(),
+        });
         let engine = Engine::new(Options {
             columns: self.columns.iter().flat_map(|it| it.0.clone()).collect(),
             bounds: self.bounds.bounds()?,
             rows_max: self.rows,
             follow: self.follow.then(|| files.to_vec()),
+            archive: archive.clone(),
             memory_bytes: usize::try_from(self.memory_limit.unwrap_or_else(half_of_memory))
                 .unwrap_or(usize::MAX),
             ..Options::default()
@@ -158,13 +179,24 @@ impl Args {
         if self.explain {
             return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
         }
+        if let Some(archive) = &archive {
+            let (written, ended) = plan.write(archive).await;
+            let mut stderr = Printer::stderr();
+            let counts = engine.notes().counts();
+            notes::print(&counts, self.stats.then_some(started), &mut stderr).context("stderr")?;
+            notes::written(&written, &archive.to, &mut stderr).context("stderr")?;
+            return ended.map_err(refused);
+        }
         let how = match self.follow {
             true => follow::how(self.output)?,
             false => self
                 .output
                 .unwrap_or_else(|| How::suiting(io::stdout().is_terminal())),
         };
-        let mut print = Print::new(how, &plan.schema(), &mut out);
+        if how.is_binary() && io::stdout().is_terminal() {
+            return Err(Failure::Usage("the rows would be bytes on a terminal: write them to a file, by `> result.parquet`".to_owned()));
+        }
+        let mut print = Print::new(how, &plan.schema(), &mut out)?;
         let mut written = Ok(());
         let each = |batch: RecordBatch| {
             written = print.add(&batch);

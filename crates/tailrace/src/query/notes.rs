@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::time::Instant;
 
-use tailrace_query::Counts;
+use crate::printed;
+use tailrace_query::{Counts, Written};
 
 /// Prints the notes, and the statistics of a query that began at `started`.
 ///
@@ -60,6 +61,8 @@ pub(super) fn print(
         records,
         prefiltered,
         kept,
+        parquet_files,
+        parquet_pruned,
         ..
     } = counts;
     let seconds = started.elapsed().as_secs_f64();
@@ -69,8 +72,48 @@ pub(super) fn print(
             "{pruned} files not read, because they were last modified before `--since`"
         )?;
     }
+    if *parquet_files + *parquet_pruned > 0 {
+        writeln!(
+            out,
+            "{parquet_files} Parquet files, {parquet_pruned} more left out by the values of their directories"
+        )?;
+    }
     writeln!(
         out,
         "{files} files, {bytes} bytes read, {records} records: {prefiltered} left out by a search for texts, {kept} met the conditions of the scan; {seconds:.3} s"
+    )
+}
+
+/// Prints what became of the rows of an archive.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub(super) fn written(written: &Written, to: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Written {
+        run,
+        files,
+        rows,
+        bytes,
+        cut,
+        empty,
+    } = written;
+    if *cut > 0 {
+        writeln!(
+            out,
+            "note: {cut} times were cut to microseconds, the finest that Spark reads; CAST(timestamp AS BIGINT) AS time_ns keeps them whole"
+        )?;
+    }
+    if *empty > 0 {
+        writeln!(
+            out,
+            "note: {empty} rows have an empty text in a column of `--partition-by`, and are where it is NULL"
+        )?;
+    }
+    let to = printed::shown(to);
+    let to = to.trim_end_matches('/');
+    writeln!(
+        out,
+        "{rows} rows in {files} files, {bytes} bytes: {to}/**/{run}-*.parquet"
     )
 }

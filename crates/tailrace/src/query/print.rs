@@ -13,6 +13,7 @@ use arrow_json::WriterBuilder as JsonBuilder;
 use arrow_json::writer::{JsonFormat, LineDelimited};
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{ContentArrangement, Table};
+use tailrace_query::Encoder;
 
 use crate::try_query::table::shortened;
 use crate::{printed, style};
@@ -32,12 +33,21 @@ pub(super) enum How {
     Tsv,
     /// A table in Markdown
     Markdown,
+    /// A Parquet file
+    Parquet,
+    /// A stream of Arrow's IPC format
+    Arrow,
 }
 
 impl How {
     /// What suits the standard output.
     pub(super) fn suiting(is_terminal: bool) -> How {
         if is_terminal { How::Table } else { How::Jsonl }
+    }
+
+    /// Whether it is for programs only.
+    pub(super) fn is_binary(self) -> bool {
+        matches!(self, How::Parquet | How::Arrow)
     }
 }
 
@@ -51,6 +61,8 @@ pub(super) struct Print<'o> {
     how: How,
     out: &'o mut dyn Write,
     table: Table,
+    /// The file in the making.
+    encoder: Option<Encoder>,
     /// The columns, each of another name.
     schema: SchemaRef,
     /// Rows printed or counted.
@@ -58,8 +70,22 @@ pub(super) struct Print<'o> {
 }
 
 impl<'o> Print<'o> {
-    pub(super) fn new(how: How, schema: &SchemaRef, out: &'o mut dyn Write) -> Print<'o> {
+    /// Prints rows of these columns.
+    ///
+    /// # Errors
+    ///
+    /// A column has a type that the form lacks.
+    pub(super) fn new(
+        how: How,
+        schema: &SchemaRef,
+        out: &'o mut dyn Write,
+    ) -> anyhow::Result<Print<'o>> {
         let schema = with_unique_names(schema);
+        let encoder = match how {
+            How::Parquet => Some(Encoder::parquet(&schema)?),
+            How::Arrow => Some(Encoder::arrow(&schema)?),
+            _ => None,
+        };
         let mut table = Table::new();
         table.set_header(
             schema
@@ -76,13 +102,14 @@ impl<'o> Print<'o> {
                 table.set_width(width);
             }
         }
-        Print {
+        Ok(Print {
             how,
             out,
             table,
+            encoder,
             schema,
             rows: 0,
-        }
+        })
     }
 
     /// Prints or keeps the rows of a batch.
@@ -102,6 +129,11 @@ impl<'o> Print<'o> {
             How::Json => json::<Elements>(batch, &mut bytes)?,
             How::Csv => csv(batch, b',', self.rows == 0, &mut bytes)?,
             How::Tsv => csv(batch, b'\t', self.rows == 0, &mut bytes)?,
+            How::Parquet | How::Arrow => {
+                if let Some(encoder) = &mut self.encoder {
+                    bytes = encoder.add(batch)?;
+                }
+            }
         }
         if self.how == How::Json && batch.num_rows() > 0 {
             let before = if self.rows == 0 { b"[" } else { b"," };
@@ -151,6 +183,10 @@ impl<'o> Print<'o> {
             // The header.
             self.add(&RecordBatch::new_empty(Arc::clone(&self.schema)))?;
         }
+        if let Some(encoder) = self.encoder.take() {
+            self.out.write_all(&encoder.finish()?).context("stdout")?;
+            return self.out.flush().context("stdout");
+        }
         let text = match self.how {
             How::Table if self.rows > ROWS_MAX => {
                 let more = self.rows - ROWS_MAX;
@@ -160,7 +196,7 @@ impl<'o> Print<'o> {
             How::Table | How::Markdown => format!("{}\n", self.table),
             How::Json if self.rows == 0 => "[]\n".to_owned(),
             How::Json => "]\n".to_owned(),
-            How::Jsonl | How::Csv | How::Tsv => String::new(),
+            How::Jsonl | How::Csv | How::Tsv | How::Parquet | How::Arrow => String::new(),
         };
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")

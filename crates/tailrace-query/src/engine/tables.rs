@@ -1,0 +1,189 @@
+//! The tables of a query: `logs`, and the files that it names itself.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::prelude::CsvReadOptions;
+
+use super::Engine;
+use crate::error::Error;
+use crate::follow::Followed;
+use crate::input::{Input, expand};
+use crate::kind::{Kind, is_listed, is_parquet};
+use crate::parquet_table::ParquetTable;
+use crate::sample::{Column, key_column, reserved_column, sample};
+use crate::store::{Store, is_url};
+use crate::table::Table;
+
+impl Engine {
+    /// Makes the table that a query names: `logs`, or a file. Says whether it has lines of a log.
+    pub(super) async fn add_table(
+        &self,
+        table: &TableReference,
+        inputs: &[Input],
+        names: &[String],
+    ) -> Result<bool, Error> {
+        let failed = |error: anyhow::Error| Error::failed(&error);
+        let name = table.to_string();
+        let (inputs, words) = if name == "logs" {
+            if inputs.is_empty() {
+                return Err(Error {
+                    hint: Some("name files behind the query, or `-` for standard input".to_owned()),
+                    ..Error::usage("the table `logs` has no files")
+                });
+            }
+            if let Some(input) = inputs
+                .iter()
+                .find(|input| matches!(input, Input::File(path) if is_listed(path)))
+            {
+                return Err(Error {
+                    hint: Some(format!("FROM '{}' is a table of its own", input.name())),
+                    ..Error::usage(format!("{} holds no lines of a log", input.name()))
+                });
+            }
+            (inputs.to_vec(), self.options.follow.clone())
+        } else {
+            let path = table.table();
+            if table.schema().is_some() || !(path.contains(['/', '.', '*']) || path == "-") {
+                return Err(Error {
+                    hint: Some(format!(
+                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{path}.log'"
+                    )),
+                    ..Error::usage(format!("there is no table `{name}`"))
+                });
+            }
+            if is_listed(Path::new(path)) {
+                return self.add_listed(path).await.map(|()| false);
+            }
+            let words = vec![path.to_owned()];
+            let inputs = expand(&words).map_err(failed)?;
+            (inputs, self.options.follow.is_some().then_some(words))
+        };
+        let is_followed = words.is_some();
+        if let Some(input) = inputs
+            .iter()
+            .find(|input| is_followed && !can_be_followed(input))
+        {
+            return Err(Error {
+                hint: Some(
+                    "leave out `-f`: a query reads it to its end, and prints rows as they come"
+                        .to_owned(),
+                ),
+                ..Error::usage(format!(
+                    "{} is no file of a log, and cannot be followed",
+                    input.name()
+                ))
+            });
+        }
+        let name = TableReference::bare(table.table().to_owned());
+        match Kind::of(inputs, table.table())? {
+            Kind::Lines(inputs) => {
+                let table = self.lines(&inputs, words, names)?;
+                self.add(name, Arc::new(table))?;
+                Ok(true)
+            }
+            Kind::Parquet(store, objects) => {
+                let state = self.context.state();
+                let table = ParquetTable::open(&state, store, objects, Arc::clone(&self.notes));
+                self.add(name, Arc::new(table.await.map_err(failed)?))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Registers a table. The files may be others than those of the query before.
+    fn add(&self, name: TableReference, table: Arc<dyn TableProvider>) -> Result<(), Error> {
+        let known = self.context.deregister_table(name.clone());
+        let added = known.and_then(|_| self.context.register_table(name, table));
+        added
+            .map(drop)
+            .map_err(|error| Error::failed(&error.into()))
+    }
+
+    /// A table of lines; `words` name its files where they are followed.
+    fn lines(
+        &self,
+        inputs: &[Input],
+        words: Option<Vec<String>>,
+        names: &[String],
+    ) -> Result<Table, Error> {
+        let found = sample(inputs, &self.options.bounds, &self.once);
+        let mut found = found.map_err(|error| Error::failed(&error))?;
+        self.notes.planned(&found);
+        let followed = words.map(|words| Followed::new(&words, &found));
+        let followed = followed.transpose()?;
+        for (name, ty) in &self.options.columns {
+            let reserved = reserved_column(name);
+            if reserved.as_ref().is_some_and(|reserved| reserved.ty != *ty) {
+                return Err(Error::usage(format!(
+                    "`{name}` is a reserved column, which has a type of its own"
+                )));
+            }
+            set_type(
+                &mut found.columns,
+                reserved.unwrap_or_else(|| key_column(name, *ty)),
+            );
+        }
+        for name in names {
+            if !found.columns.iter().any(|column| column.name == *name) {
+                found.columns.extend(reserved_column(name));
+            }
+        }
+        let table = Table::new(
+            found,
+            self.options.bounds,
+            Arc::clone(&self.once),
+            Arc::clone(&self.notes),
+            self.options.chunk_bytes,
+            self.options.split_bytes_min,
+        );
+        Ok(match followed {
+            Some(followed) => table.following(followed),
+            None => table,
+        })
+    }
+
+    /// A file that DataFusion reads itself.
+    async fn add_listed(&self, path: &str) -> Result<(), Error> {
+        let name = TableReference::bare(path.to_owned());
+        if !path.ends_with(".csv") && !path.ends_with(".arrow") {
+            return Err(Error::usage(format!(
+                "{path}: a compressed table cannot be read; decompress it first"
+            )));
+        }
+        if is_url(path) {
+            let (store, _) = Store::of_url(path).map_err(|error| Error::failed(&error))?;
+            self.context
+                .register_object_store(store.url.as_ref(), store.objects);
+        }
+        let added = if path.ends_with(".csv") {
+            self.context
+                .register_csv(name, path, CsvReadOptions::new())
+                .await
+        } else {
+            self.context
+                .register_arrow(name, path, ArrowReadOptions::default())
+                .await
+        };
+        added.map_err(|error| Error {
+            is_usage: false,
+            ..Error::usage(format!("{path}: {}", Error::of(&error, "", false).message))
+        })
+    }
+}
+
+/// Whether lines can be added to it that are read later: to a file, and not to one that is a table of its own.
+fn can_be_followed(input: &Input) -> bool {
+    matches!(input, Input::File(_)) && !input.is_stream() && !is_parquet(input)
+}
+
+/// A column of this type: one of the sample, or a key that the sample lacks.
+fn set_type(columns: &mut Vec<Column>, made: Column) {
+    match columns.iter_mut().find(|column| column.name == made.name) {
+        Some(column) => *column = made,
+        None => columns.push(made),
+    }
+}

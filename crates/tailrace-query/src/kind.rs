@@ -1,0 +1,93 @@
+//! What kind of data files hold, by their names: tables of their own, or lines of a log.
+
+use std::path::Path;
+
+use object_store::ObjectMeta;
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::store::{Store, of_file};
+
+/// Files of one kind.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Lines of a log.
+    Lines(Vec<Input>),
+    /// Parquet, all of one store.
+    Parquet(Store, Vec<ObjectMeta>),
+}
+
+impl Kind {
+    /// The kind of some inputs, which `word` names.
+    ///
+    /// # Errors
+    ///
+    /// They are of several kinds or several stores, or are a table that no list of files describes.
+    pub(crate) fn of(inputs: Vec<Input>, word: &str) -> Result<Kind, Error> {
+        let count = inputs.iter().filter(|input| is_parquet(input)).count();
+        if count == 0 {
+            return Ok(Kind::Lines(inputs));
+        }
+        if let Some(input) = inputs
+            .iter()
+            .find(|input| input.name().contains("/_delta_log/"))
+        {
+            return Err(Error::usage(format!(
+                "{} belongs to a Delta table, of which not every file counts; it cannot be read",
+                input.name()
+            )));
+        }
+        if let Some(other) = inputs.iter().find(|input| !is_parquet(input)) {
+            return Err(Error {
+                hint: Some("name one kind by a glob, as 'DIRECTORY/**/*.parquet' does".to_owned()),
+                ..Error::usage(format!(
+                    "{word} holds Parquet and other files, such as {}",
+                    other.name()
+                ))
+            });
+        }
+        let mut store: Option<Store> = None;
+        let mut objects = Vec::with_capacity(count);
+        for input in inputs {
+            let (its, meta) = match &input {
+                Input::File(path) => (
+                    Store::local(),
+                    of_file(path).map_err(|error| Error::failed(&error))?,
+                ),
+                Input::Object(object) => (object.store.clone(), object.meta.clone()),
+                Input::Stdin => continue,
+            };
+            if store.as_ref().is_some_and(|known| known.url != its.url) {
+                return Err(Error::usage(format!(
+                    "{word} is of several stores: name one in FROM, and another by UNION ALL"
+                )));
+            }
+            store.get_or_insert(its);
+            objects.push(meta);
+        }
+        Ok(Kind::Parquet(store.unwrap_or_else(Store::local), objects))
+    }
+}
+
+/// Whether a file is Parquet, by its name.
+pub(crate) fn is_parquet(input: &Input) -> bool {
+    let is_named = |name: &str| name.to_ascii_lowercase().ends_with(".parquet");
+    match input {
+        Input::File(path) => path.to_str().is_some_and(is_named),
+        Input::Object(object) => is_named(object.meta.location.as_ref()),
+        Input::Stdin => false,
+    }
+}
+
+/// Whether a part of a path below a directory of Parquet is something that writers keep beside it: names that begin with `_`
+/// or `.`, and files that are being written. That it is a Delta table is not overlooked.
+pub(crate) fn is_leftover(part: &str) -> bool {
+    part.starts_with(['_', '.']) && part != "_delta_log" || part.contains(".parquet#")
+}
+
+/// Whether it is a table that DataFusion reads itself, perhaps compressed.
+pub(crate) fn is_listed(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    name.ends_with(".csv") || name.ends_with(".arrow")
+}

@@ -1,0 +1,274 @@
+//! Parquet files, of this machine or of an object store, as a table of DataFusion. What is not needed is not read: files by
+//! the values of their directories, row groups and pages by their statistics, columns by the query.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, DFSchema, Result, ScalarValue, Statistics};
+use datafusion::config::TableParquetOptions;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectMeta;
+
+use crate::hive::{Partitions, partitions};
+use crate::merge::{merged, viewed};
+use crate::notes::Notes;
+use crate::store::Store;
+
+/// Files whose footers are read for the columns of the table; of more of them these are chosen evenly.
+const FOOTERS_MAX: usize = 1_000;
+/// Footers that are fetched at the same time.
+const FOOTERS_AT_ONCE: usize = 32;
+
+/// Some Parquet files.
+#[derive(Debug)]
+pub(crate) struct ParquetTable {
+    store: Store,
+    files: Vec<PartitionedFile>,
+    schema: TableSchema,
+    notes: Arc<Notes>,
+}
+
+impl ParquetTable {
+    /// Reads the footers of files.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or is no Parquet, or two of them have columns of one name with nothing in common.
+    pub(crate) async fn open(
+        session: &dyn Session,
+        store: Store,
+        objects: Vec<ObjectMeta>,
+        notes: Arc<Notes>,
+    ) -> anyhow::Result<ParquetTable> {
+        let runtime = session.runtime_env();
+        runtime.register_object_store(store.url.as_ref(), Arc::clone(&store.objects));
+        let Partitions { fields, values } =
+            partitions(objects.iter().map(|object| object.location.as_ref()))?;
+        let step = objects.len().div_ceil(FOOTERS_MAX).max(1);
+        let schemas = footers(&store, objects.iter().step_by(step), |footer| async move {
+            footer
+                .with_file_metadata_cache(Some(runtime.cache_manager.get_file_metadata_cache()))
+                .fetch_schema()
+                .await
+        });
+        let schemas: Vec<SchemaRef> = schemas.await?.into_iter().map(Arc::new).collect();
+        let file_schema = merged(schemas.iter().cloned())
+            .map_err(|column| anyhow::anyhow!("the column `{column}` has types in these files that have nothing in common: name fewer files"))?;
+        // What a directory says is true of all of its records.
+        let of_file = file_schema
+            .fields()
+            .iter()
+            .filter(|field| !fields.iter().any(|known| known.name() == field.name()));
+        let file_schema = Arc::new(Schema::new(of_file.cloned().collect::<Vec<_>>()));
+        let schema = TableSchema::builder(Arc::clone(&file_schema))
+            .with_table_partition_cols(fields)
+            .build();
+        let mut statistics = vec![None; objects.len()];
+        if step == 1 {
+            let read = footers(&store, &objects, |footer| {
+                let file_schema = Arc::clone(&file_schema);
+                async move {
+                    footer
+                        .with_file_metadata_cache(Some(
+                            runtime.cache_manager.get_file_metadata_cache(),
+                        ))
+                        .fetch_statistics(&file_schema)
+                        .await
+                }
+            });
+            let read = read.await?.into_iter().zip(&schemas);
+            statistics = read
+                .map(|(known, schema)| Some(Arc::new(of_same_types(known, schema, &file_schema))))
+                .collect();
+        }
+        let files = objects.into_iter().zip(values).zip(statistics).map(
+            |((object, values), statistics)| {
+                let file = PartitionedFile::new_from_meta(object).with_partition_values(values);
+                match statistics {
+                    Some(statistics) => file.with_statistics(statistics),
+                    None => file,
+                }
+            },
+        );
+        Ok(ParquetTable {
+            files: files.collect(),
+            store,
+            schema,
+            notes,
+        })
+    }
+
+    /// Whether an expression speaks of directories only.
+    fn is_of_partitions(&self, expr: &Expr) -> bool {
+        let of_partition = |name: &str| {
+            self.schema
+                .table_partition_cols()
+                .iter()
+                .any(|field| field.name() == name)
+        };
+        let columns = expr.column_refs();
+        !columns.is_empty()
+            && !expr.is_volatile()
+            && columns.iter().all(|column| of_partition(column.name()))
+    }
+
+    /// The files whose directories meet a condition.
+    fn kept(&self, session: &dyn Session, filters: Vec<Expr>) -> Result<Vec<PartitionedFile>> {
+        let Some(condition) = conjunction(filters) else {
+            return Ok(self.files.clone());
+        };
+        let schema = Arc::new(Schema::new(self.schema.table_partition_cols().clone()));
+        let columns = (0..schema.fields().len()).map(|at| {
+            ScalarValue::iter_to_array(
+                self.files
+                    .iter()
+                    .map(|file| file.partition_values[at].clone()),
+            )
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(self.files.len()));
+        let batch = RecordBatch::try_new_with_options(
+            Arc::clone(&schema),
+            columns.collect::<Result<_>>()?,
+            &options,
+        )?;
+        let condition = session.create_physical_expr(condition, &DFSchema::try_from(schema)?)?;
+        let met = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
+        let met = met.as_boolean();
+        let kept = self
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| met.is_valid(*at) && met.value(*at));
+        Ok(kept.map(|(_, file)| file.clone()).collect())
+    }
+}
+
+/// Statistics without those of columns that the file has in another type than the table: the least number is not the least
+/// text.
+fn of_same_types(mut known: Statistics, file: &Schema, table: &Schema) -> Statistics {
+    for (field, column) in table.fields().iter().zip(&mut known.column_statistics) {
+        let of_file = file.field_with_name(field.name());
+        if of_file.is_ok_and(|of_file| viewed(of_file.data_type()) != *field.data_type()) {
+            *column = ColumnStatistics::new_unknown();
+        }
+    }
+    known
+}
+
+/// Reads something of the footer of each file, in the order of the files.
+async fn footers<'f, T, R>(
+    store: &'f Store,
+    objects: impl IntoIterator<Item = &'f ObjectMeta>,
+    read: impl Fn(DFParquetMetadata<'f>) -> R,
+) -> anyhow::Result<Vec<T>>
+where
+    R: Future<Output = Result<T>>,
+{
+    let each = objects.into_iter().map(|object| {
+        let answer = read(DFParquetMetadata::new(store.objects.as_ref(), object));
+        async move {
+            answer
+                .await
+                .map_err(|error| anyhow::anyhow!("{}: {error}", store.name(&object.location)))
+        }
+    });
+    futures::stream::iter(each)
+        .buffered(FOOTERS_AT_ONCE)
+        .try_collect()
+        .await
+}
+
+#[async_trait]
+impl TableProvider for ParquetTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.schema.table_schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match self.is_of_partitions(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (of_partitions, others): (Vec<_>, Vec<_>) = filters
+            .iter()
+            .cloned()
+            .partition(|filter| self.is_of_partitions(filter));
+        let files = self.kept(session, of_partitions)?;
+        self.notes.parquet(self.files.len(), files.len());
+        let table_schema = Arc::clone(self.schema.table_schema());
+        if files.is_empty() {
+            let projected = projection
+                .map(|projection| table_schema.project(projection))
+                .transpose()?;
+            return Ok(Arc::new(EmptyExec::new(
+                projected.map_or(table_schema, Arc::new),
+            )));
+        }
+        let statistics = statistics_of(&files, &table_schema);
+        let groups = FileGroup::new(files).split_files(session.config().target_partitions().max(1));
+        let mut options = TableParquetOptions::default();
+        options.global = session.config().options().execution.parquet.clone();
+        let runtime = session.runtime_env();
+        let cache = runtime.cache_manager.get_file_metadata_cache();
+        let reader =
+            CachedParquetFileReaderFactory::new(runtime.object_store(&self.store.url)?, cache);
+        let source = ParquetSource::new(self.schema.clone())
+            .with_table_parquet_options(options)
+            .with_parquet_file_reader_factory(Arc::new(reader));
+        let config = FileScanConfigBuilder::new(self.store.url.clone(), Arc::new(source))
+            .with_file_groups(groups)
+            .with_statistics(statistics)
+            .with_projection_indices(projection.cloned())?
+            // A limit before a condition that the files have not met yet would lose rows.
+            .with_limit(limit.filter(|_| others.is_empty()))
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+}
+
+/// What is known of all rows of some files.
+fn statistics_of(files: &[PartitionedFile], schema: &SchemaRef) -> Statistics {
+    let each: Option<Vec<&Statistics>> = files
+        .iter()
+        .map(|file| file.statistics.as_deref())
+        .collect();
+    let all = each.and_then(|each| Statistics::try_merge_iter(each, schema).ok());
+    all.unwrap_or_else(|| {
+        let mut unknown = Statistics::new_unknown(schema);
+        let bytes: u64 = files.iter().map(|file| file.object_meta.size).sum();
+        unknown.total_byte_size = Precision::Inexact(usize::try_from(bytes).unwrap_or(usize::MAX));
+        unknown
+    })
+}

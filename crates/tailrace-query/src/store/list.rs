@@ -1,0 +1,207 @@
+//! The objects that a key, a prefix or a glob names.
+
+use anyhow::{Context, bail};
+use futures::{StreamExt, TryStreamExt};
+use globset::{GlobBuilder, GlobMatcher};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+
+use crate::kind::is_leftover;
+
+/// Prefixes that are listed at the same time.
+const LISTS_AT_ONCE: usize = 16;
+
+/// The objects that `key` names, in the order of their names: one object, all below a prefix, or those that match a glob.
+/// Below a prefix, what writers keep beside their objects is left out, as by Spark and DuckDB, and empty objects.
+///
+/// # Errors
+///
+/// The store does not answer, or there is no such object.
+pub(crate) async fn list(store: &dyn ObjectStore, key: &str) -> anyhow::Result<Vec<ObjectMeta>> {
+    let mut found = match key.split('/').position(has_wildcard) {
+        None => named(store, key).await?,
+        Some(_) => matching(store, key).await?,
+    };
+    if found.is_empty() {
+        bail!("no object is called like that, and none is below it");
+    }
+    found.sort_by(|one, other| one.location.cmp(&other.location));
+    found.dedup_by(|one, other| one.location == other.location);
+    Ok(found)
+}
+
+fn has_wildcard(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// The object of this name, or those below it.
+async fn named(store: &dyn ObjectStore, key: &str) -> anyhow::Result<Vec<ObjectMeta>> {
+    let location = Path::parse(key.trim_end_matches('/')).context("the key is not valid")?;
+    if !key.is_empty() && !key.ends_with('/') {
+        match store.head(&location).await {
+            Ok(object) => return Ok(vec![object]),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    below(store, &location).await
+}
+
+/// All objects below a prefix.
+async fn below(store: &dyn ObjectStore, prefix: &Path) -> anyhow::Result<Vec<ObjectMeta>> {
+    let objects: Vec<ObjectMeta> = store.list(Some(prefix)).try_collect().await?;
+    let is_shown = |object: &ObjectMeta| {
+        let mut parts = object.location.prefix_match(prefix).into_iter().flatten();
+        object.size > 0 && !parts.any(|part| is_leftover(part.as_ref()))
+    };
+    Ok(objects.into_iter().filter(is_shown).collect())
+}
+
+/// The objects that a glob names. A segment with a wildcard is matched against the names of its level, so that the others
+/// are not listed; a glob that ends in `/`, and `**`, name all below.
+async fn matching(store: &dyn ObjectStore, glob: &str) -> anyhow::Result<Vec<ObjectMeta>> {
+    let (levels, rest) = match glob.split_once("**") {
+        // What `**` stands for has no end: all is listed below the segments before it.
+        Some((before, _)) => (
+            before.rsplit_once('/').map_or("", |(levels, _)| levels),
+            None,
+        ),
+        None => match glob.rsplit_once('/') {
+            Some((levels, "")) => (levels, None),
+            Some((levels, name)) => (levels, Some(name)),
+            None => ("", Some(glob)),
+        },
+    };
+    let mut prefixes = vec![Path::default()];
+    for level in levels.split('/').filter(|level| !level.is_empty()) {
+        prefixes = next_level(store, prefixes, level).await?;
+    }
+    let whole = matcher(glob)?;
+    let name = rest.map(matcher).transpose()?;
+    let lists = prefixes.into_iter().map(|prefix| {
+        let (whole, name) = (&whole, &name);
+        async move {
+            let Some(name) = name else {
+                let objects = below(store, &prefix).await?;
+                let is_named = |object: &ObjectMeta| {
+                    glob.ends_with('/') || whole.is_match(object.location.as_ref())
+                };
+                return anyhow::Ok(objects.into_iter().filter(is_named).collect());
+            };
+            let listed = store.list_with_delimiter(Some(&prefix)).await?;
+            let is_named = |object: &ObjectMeta| {
+                object
+                    .location
+                    .filename()
+                    .is_some_and(|it| name.is_match(it))
+            };
+            Ok(listed
+                .objects
+                .into_iter()
+                .filter(is_named)
+                .collect::<Vec<_>>())
+        }
+    });
+    let lists: Vec<Vec<ObjectMeta>> = futures::stream::iter(lists)
+        .buffer_unordered(LISTS_AT_ONCE)
+        .try_collect()
+        .await?;
+    Ok(lists.into_iter().flatten().collect())
+}
+
+/// The prefixes below these that a segment of a glob names.
+async fn next_level(
+    store: &dyn ObjectStore,
+    prefixes: Vec<Path>,
+    level: &str,
+) -> anyhow::Result<Vec<Path>> {
+    if !has_wildcard(level) {
+        return Ok(prefixes
+            .into_iter()
+            .map(|prefix| prefix.join(level))
+            .collect());
+    }
+    let named = matcher(level)?;
+    let lists = prefixes.into_iter().map(|prefix| async move {
+        let listed = store.list_with_delimiter(Some(&prefix)).await?;
+        anyhow::Ok(listed.common_prefixes)
+    });
+    let lists: Vec<Vec<Path>> = futures::stream::iter(lists)
+        .buffer_unordered(LISTS_AT_ONCE)
+        .try_collect()
+        .await?;
+    let is_named = |prefix: &Path| prefix.filename().is_some_and(|it| named.is_match(it));
+    Ok(lists.into_iter().flatten().filter(is_named).collect())
+}
+
+fn matcher(glob: &str) -> anyhow::Result<GlobMatcher> {
+    let glob = GlobBuilder::new(glob)
+        .literal_separator(true)
+        .build()
+        .context("the glob is not valid")?;
+    Ok(glob.compile_matcher())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use object_store::memory::InMemory;
+
+    async fn names(key: &str) -> Vec<String> {
+        let store = InMemory::new();
+        for name in [
+            "logs/dt=2026-11-01/service=a/x.parquet",
+            "logs/dt=2026-11-01/service=b/_SUCCESS",
+            "logs/dt=2026-11-02/y.parquet",
+            "logs/dt=2026-11-02/.hidden.parquet",
+            "logs/dt=2026-12-01/z.parquet",
+            "logs/one.log",
+            "other/two.log",
+        ] {
+            store
+                .put(&Path::from(name), "x".into())
+                .await
+                .expect("memory takes it");
+        }
+        let empty = Path::from("logs/dt=2026-11-02/empty");
+        store.put(&empty, "".into()).await.expect("memory takes it");
+        let found = list(&store, key).await;
+        found.map_or_else(
+            |_| Vec::new(),
+            |found| {
+                found
+                    .iter()
+                    .map(|object| object.location.to_string())
+                    .collect()
+            },
+        )
+    }
+
+    #[tokio::test]
+    async fn keys_prefixes_and_globs() {
+        let november = [
+            "logs/dt=2026-11-01/service=a/x.parquet",
+            "logs/dt=2026-11-02/y.parquet",
+        ];
+        assert_eq!(names("logs/one.log").await, ["logs/one.log"]);
+        assert_eq!(
+            names("logs/dt=2026-11-02").await,
+            ["logs/dt=2026-11-02/y.parquet"]
+        );
+        assert_eq!(
+            names("logs/dt=2026-11-02/").await,
+            ["logs/dt=2026-11-02/y.parquet"]
+        );
+        assert_eq!(names("logs/dt=2026-11-*/").await, november);
+        assert_eq!(names("logs/dt=2026-11-*/**").await, november);
+        assert_eq!(names("logs/dt=2026-11-*/*.parquet").await, november[1..]);
+        assert_eq!(names("*/*.log").await, ["logs/one.log", "other/two.log"]);
+        assert_eq!(names("**/*.log").await, ["logs/one.log", "other/two.log"]);
+        assert_eq!(names("logs/**/x.parquet").await, november[..1]);
+        assert_eq!(names("").await.len(), 5);
+        for none in ["nothing", "logs/dt=2027*/", "logs/dt=2026-11-0/"] {
+            assert_eq!(names(none).await, [""; 0], "{none}");
+        }
+    }
+}
