@@ -17,6 +17,8 @@ use parquet::schema::types::ColumnPath;
 
 /// Rows of a row group: the unit in which readers leave out rows, and work at the same time.
 const ROW_GROUP_ROWS: usize = 300_000;
+/// Rows of a page: the least that a reader looks at.
+const PAGE_ROWS: usize = 4_096;
 /// Compression that costs less time than it saves in reading.
 const ZSTD_LEVEL: i32 = 3;
 
@@ -118,7 +120,8 @@ pub(crate) fn properties(
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("tailrace ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_data_page_row_count_limit(PAGE_ROWS);
     for field in schema
         .fields()
         .iter()

@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::first_rows::{check_offsets, takes_first_rows};
 use crate::input::Input;
 use crate::notes::Notes;
+use crate::pruning::Pruning;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
 use tailrace_scan::Type;
@@ -113,6 +114,10 @@ impl Engine {
         // Conditions are met while Parquet is decoded: of the other columns only those rows are.
         settings.execution.parquet.pushdown_filters = true;
         settings.execution.parquet.reorder_filters = true;
+        // What is kept for merging sorted rows from disk is a part of what is granted.
+        let granted = options.memory_bytes / (16 * partitions);
+        let reserved = &mut settings.execution.sort_spill_reservation_bytes;
+        *reserved = (*reserved).min(granted);
         settings.execution.time_zone = Some("UTC".to_owned());
         let runtime = RuntimeEnvBuilder::new().with_memory_limit(options.memory_bytes, 1.0);
         let runtime = runtime
@@ -253,7 +258,7 @@ impl Plan {
     /// # Errors
     ///
     /// The data cannot be read, or a value cannot be computed.
-    pub async fn run(self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
+    pub async fn run(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
         for partition in &mut self.partitions()? {
             while let Some(batch) = partition.next().await {
@@ -270,7 +275,7 @@ impl Plan {
     /// # Errors
     ///
     /// As [`Self::run`], and the files cannot be written. What was complete by then stays, and is returned beside.
-    pub async fn write(self, archive: &Archive) -> (Written, Result<(), Error>) {
+    pub async fn write(&self, archive: &Archive) -> (Written, Result<(), Error>) {
         let mut files = match Files::new(archive, &self.schema()) {
             Ok(files) => files,
             Err(error) => return (Written::default(), Err(Error::failed(&error))),
@@ -290,6 +295,11 @@ impl Plan {
             }
         }
         files.finish().await.map_err(|error| Error::failed(&error))
+    }
+
+    /// What statistics saved the query, once it has run.
+    pub fn pruning(&self) -> Pruning {
+        Pruning::of(self.plan.as_ref())
     }
 
     /// The partitions of the result, each of which begins.

@@ -112,6 +112,20 @@ impl Store {
     }
 }
 
+/// What a store said, in one line: its own code and message where it sent a document, which the text of the error repeats.
+pub(crate) fn said(error: &object_store::Error) -> String {
+    let text = error.to_string();
+    let element = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once('<')?.0.to_owned())
+    };
+    match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code,
+        _ => text,
+    }
+}
+
 /// Whether a word names objects by a URL, and not a file of this machine.
 pub(crate) fn is_url(word: &str) -> bool {
     word.split_once("://").is_some_and(|(scheme, _)| {

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use arrow::record_batch::RecordBatch;
-use tailrace_query::{Archive, Engine, Error, Input, Options, expand};
+use tailrace_query::{Archive, Engine, Error, Input, Options, Plan, expand};
 
 use self::columns::{Columns, columns};
 use self::print::{How, Print};
@@ -182,8 +182,7 @@ impl Args {
         if let Some(archive) = &archive {
             let (written, ended) = plan.write(archive).await;
             let mut stderr = Printer::stderr();
-            let counts = engine.notes().counts();
-            notes::print(&counts, self.stats.then_some(started), &mut stderr).context("stderr")?;
+            self.print_notes(&engine, &plan, started, &mut stderr)?;
             notes::written(&written, &archive.to, &mut stderr).context("stderr")?;
             return ended.map_err(refused);
         }
@@ -214,10 +213,30 @@ impl Args {
             // Half a result is not made to look like a whole one.
             print.finish()?;
         }
-        let mut stderr = Printer::stderr();
-        let counts = engine.notes().counts();
-        notes::print(&counts, self.stats.then_some(started), &mut stderr).context("stderr")?;
+        self.print_notes(&engine, &plan, started, &mut Printer::stderr())?;
         ended.map_err(refused)
+    }
+
+    /// Prints what a person should know of what was read, and the statistics that were asked for.
+    fn print_notes(
+        &self,
+        engine: &Engine,
+        plan: &Plan,
+        started: Instant,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let counts = engine.notes().counts();
+        notes::print(&counts, out).context("stderr")?;
+        if self.stats {
+            notes::statistics(&counts, plan.pruning(), started, out).context("stderr")?;
+        } else if counts.files == 0 && counts.pruned > 0 {
+            writeln!(
+                out,
+                "note: no file was read: all were last modified before `--since`"
+            )
+            .context("stderr")?;
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::kind::is_leftover;
+use crate::store::said;
 
 /// Prefixes that are listed at the same time.
 const LISTS_AT_ONCE: usize = 16;
@@ -30,6 +31,10 @@ pub(crate) async fn list(store: &dyn ObjectStore, key: &str) -> anyhow::Result<V
     Ok(found)
 }
 
+fn failed(error: object_store::Error) -> anyhow::Error {
+    anyhow::Error::msg(said(&error))
+}
+
 fn has_wildcard(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
@@ -41,7 +46,7 @@ async fn named(store: &dyn ObjectStore, key: &str) -> anyhow::Result<Vec<ObjectM
         match store.head(&location).await {
             Ok(object) => return Ok(vec![object]),
             Err(object_store::Error::NotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(failed(error)),
         }
     }
     below(store, &location).await
@@ -49,7 +54,11 @@ async fn named(store: &dyn ObjectStore, key: &str) -> anyhow::Result<Vec<ObjectM
 
 /// All objects below a prefix.
 async fn below(store: &dyn ObjectStore, prefix: &Path) -> anyhow::Result<Vec<ObjectMeta>> {
-    let objects: Vec<ObjectMeta> = store.list(Some(prefix)).try_collect().await?;
+    let objects: Vec<ObjectMeta> = store
+        .list(Some(prefix))
+        .try_collect()
+        .await
+        .map_err(failed)?;
     let is_shown = |object: &ObjectMeta| {
         let mut parts = object.location.prefix_match(prefix).into_iter().flatten();
         object.size > 0 && !parts.any(|part| is_leftover(part.as_ref()))
@@ -88,7 +97,10 @@ async fn matching(store: &dyn ObjectStore, glob: &str) -> anyhow::Result<Vec<Obj
                 };
                 return anyhow::Ok(objects.into_iter().filter(is_named).collect());
             };
-            let listed = store.list_with_delimiter(Some(&prefix)).await?;
+            let listed = store
+                .list_with_delimiter(Some(&prefix))
+                .await
+                .map_err(failed)?;
             let is_named = |object: &ObjectMeta| {
                 object
                     .location
@@ -123,7 +135,10 @@ async fn next_level(
     }
     let named = matcher(level)?;
     let lists = prefixes.into_iter().map(|prefix| async move {
-        let listed = store.list_with_delimiter(Some(&prefix)).await?;
+        let listed = store
+            .list_with_delimiter(Some(&prefix))
+            .await
+            .map_err(failed)?;
         anyhow::Ok(listed.common_prefixes)
     });
     let lists: Vec<Vec<Path>> = futures::stream::iter(lists)

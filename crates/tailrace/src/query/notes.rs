@@ -4,18 +4,14 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use crate::printed;
-use tailrace_query::{Counts, Written};
+use tailrace_query::{Counts, Pruning, Written};
 
-/// Prints the notes, and the statistics of a query that began at `started`.
+/// Prints the notes.
 ///
 /// # Errors
 ///
 /// They cannot be written.
-pub(super) fn print(
-    counts: &Counts,
-    started: Option<Instant>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn print(counts: &Counts, out: &mut dyn Write) -> io::Result<()> {
     let notes = [
         (
             counts.unfit,
@@ -45,15 +41,20 @@ pub(super) fn print(
     for (count, text) in notes.iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "note: at least {count} {text}")?;
     }
-    if counts.files == 0 && counts.pruned > 0 && started.is_none() {
-        writeln!(
-            out,
-            "note: no file was read: all were last modified before `--since`"
-        )?;
-    }
-    let Some(started) = started else {
-        return Ok(());
-    };
+    Ok(())
+}
+
+/// Prints the statistics of a query that began at `started`.
+///
+/// # Errors
+///
+/// They cannot be written.
+pub(super) fn statistics(
+    counts: &Counts,
+    pruning: Pruning,
+    started: Instant,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Counts {
         files,
         pruned,
@@ -76,6 +77,16 @@ pub(super) fn print(
         writeln!(
             out,
             "{parquet_files} Parquet files, {parquet_pruned} more left out by the values of their directories"
+        )?;
+        let Pruning {
+            row_groups,
+            row_groups_pruned,
+            rows,
+            rows_pruned,
+        } = pruning;
+        writeln!(
+            out,
+            "{row_groups} row groups, {row_groups_pruned} more left out by their statistics; in their pages {rows} rows, {rows_pruned} more left out"
         )?;
     }
     writeln!(
