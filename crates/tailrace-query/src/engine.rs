@@ -2,6 +2,7 @@
 
 mod tables;
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
@@ -85,6 +87,14 @@ pub struct Plan {
     sql: String,
 }
 
+/// Consumers of memory that an error names.
+const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
+/// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
+const MERGED_ROW_BYTES: usize = 128 << 10;
+/// Batches have at least so many rows.
+const ROWS_MIN: usize = 256;
+/// And at most so many.
+const ROWS_MAX: usize = 8_192;
 /// Batches of a partition that may wait for those before it.
 const BATCHES_AHEAD: usize = 16;
 
@@ -102,13 +112,16 @@ impl Engine {
         } else {
             options.partitions.max(1)
         };
+        let batch_rows = match options.follow {
+            // No row waits for others.
+            Some(_) => 1,
+            // A sort on disk merges a batch or two of each of its files at a time.
+            None => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
+        };
         let mut config = SessionConfig::new()
             .with_target_partitions(partitions)
+            .with_batch_size(batch_rows)
             .with_information_schema(false);
-        if options.follow.is_some() {
-            // No row waits for others.
-            config = config.with_batch_size(1);
-        }
         let settings = config.options_mut();
         settings.sql_parser.enable_ident_normalization = false;
         // Conditions are met while Parquet is decoded: of the other columns only those rows are.
@@ -119,7 +132,10 @@ impl Engine {
         let reserved = &mut settings.execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(granted);
         settings.execution.time_zone = Some("UTC".to_owned());
-        let runtime = RuntimeEnvBuilder::new().with_memory_limit(options.memory_bytes, 1.0);
+        // What can be kept on disk leaves room for what cannot.
+        let pool =
+            TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), CONSUMERS_NAMED);
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
         let runtime = runtime
             .build_arc()
             .context("no temporary files can be made")?;

@@ -127,14 +127,15 @@ proptest! {
     }
 }
 
-/// Lines of 100,000 seconds, of `count` services.
-fn write_seconds(path: &Path, count: usize) {
+/// Lines of 100,000 seconds, of `count` services; each has so many bytes besides.
+fn write_seconds(path: &Path, count: usize, filler: usize) {
+    let filler = "x".repeat(filler);
     let mut lines = String::new();
     for at in 0..100_000_usize {
         let (hour, minute, second) = (at / 3_600 % 24, at / 60 % 60, at % 60);
         let day = 1 + at / 86_400;
         lines += &format!(
-            "{{\"timestamp\":\"2026-11-{day:02}T{hour:02}:{minute:02}:{second:02}.1234567Z\",\"service\":\"s{}\",\"at\":{at}}}\n",
+            "{{\"timestamp\":\"2026-11-{day:02}T{hour:02}:{minute:02}:{second:02}.1234567Z\",\"service\":\"s{}\",\"at\":{at},\"x\":\"{filler}\"}}\n",
             at % count
         );
     }
@@ -145,7 +146,7 @@ fn write_seconds(path: &Path, count: usize) {
 fn what_is_not_needed_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
-    write_seconds(&log, 2);
+    write_seconds(&log, 2, 0);
     let written = keep(
         "SELECT *, CAST(timestamp AS DATE) AS dt FROM logs",
         &log,
@@ -210,8 +211,8 @@ fn what_is_not_needed_is_not_read() {
 fn rows_that_do_not_fit_into_memory_are_sorted_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
-    write_seconds(&log, 3);
-    let written = keep("SELECT * FROM logs", &log, &to, &["service"], 3 << 20).unwrap();
+    write_seconds(&log, 3, 300);
+    let written = keep("SELECT * FROM logs", &log, &to, &["service"], 16 << 20).unwrap();
     assert_eq!((written.files, written.rows), (3, 100_000));
     for file in files_below(&to) {
         let sql = format!(
@@ -427,7 +428,7 @@ fn empty_texts_are_counted() {
 fn files_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("app.log");
-    write_seconds(&log, 3);
+    write_seconds(&log, 3, 300);
     let all = ask(&format!(
         "SELECT service, count(*) AS n, max(timestamp) AS t FROM '{}' GROUP BY 1 ORDER BY 1",
         log.display()
