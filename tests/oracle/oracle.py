@@ -19,6 +19,7 @@ from agent import Agent
 from report import Suite, print_table
 
 SUITES = (
+    "archive",
     "json_test_suite",
     "invalid",
     "corpora",

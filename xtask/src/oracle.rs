@@ -1,6 +1,6 @@
-//! The step `oracle`: runs `tests/oracle`, in which Python's json and DuckDB say what the agent's output must be.
+//! The step `oracle`: runs `tests/oracle`, in which Python's json, DuckDB and others say what the agent's output must be.
 //!
-//! Takes a Python that has DuckDB, or installs DuckDB into a virtual environment below the target directory, and
+//! Takes a Python that has them, or installs them into a virtual environment below the target directory, and
 //! nowhere else. Where that cannot be done, the step is skipped with what to do; in continuous integration it fails.
 
 use std::path::{Path, PathBuf};
@@ -13,8 +13,9 @@ use crate::workspace::{Workspace, is_ci, on_path, run as execute};
 
 const STEP: &str = "oracle";
 const PYTHON: &str = "python3";
-/// What pip is asked for.
-const DUCKDB: &str = "duckdb==2.0.0";
+/// What pip is asked for, and what of it shows that it is there.
+const REQUIREMENTS: &str = "tests/oracle/requirements.txt";
+const IMPORTS: &str = "import boto3, duckdb, moto, polars, pyarrow, pyspark";
 /// The longest the suite may take, in seconds. It takes a minute or two.
 const TIMEOUT: &str = "1200";
 
@@ -26,14 +27,14 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
             format!("{PYTHON} is not on the PATH; install Python 3.9 or later"),
         );
     }
-    match python_with_duckdb(workspace) {
+    match python_with_oracles(workspace) {
         Ok(python) => {
             steps.run(STEP, || check(workspace, &python));
         }
         Err(error) => missing(
             steps,
             format!(
-                "no Python with DuckDB: {error:#}; `{PYTHON} -m pip install {DUCKDB}` brings it"
+                "no Python with the oracles: {error:#}; `{PYTHON} -m pip install --requirement {REQUIREMENTS}` brings them"
             ),
         ),
     }
@@ -48,13 +49,13 @@ fn missing(steps: &mut Steps, reason: String) {
     }
 }
 
-/// A Python that can import DuckDB: the one on the PATH, else that of a virtual environment, which is made at need.
-fn python_with_duckdb(workspace: &Workspace) -> Result<PathBuf> {
+/// A Python that can import the oracles: the one on the PATH, else that of a virtual environment, which is made at need.
+fn python_with_oracles(workspace: &Workspace) -> Result<PathBuf> {
     let on_path = PathBuf::from(PYTHON);
     let environment = workspace.target.join("oracle/venv");
     let own = environment.join("bin").join(PYTHON);
     for python in [&on_path, &own] {
-        if has_duckdb(workspace.command(python, &[])) {
+        if has_oracles(workspace.command(python, &[])) {
             return Ok(python.clone());
         }
     }
@@ -66,14 +67,15 @@ fn python_with_duckdb(workspace: &Workspace) -> Result<PathBuf> {
         "install",
         "--quiet",
         "--disable-pip-version-check",
-        DUCKDB,
+        "--requirement",
+        REQUIREMENTS,
     ];
     execute(&mut workspace.command(&own, &arguments))?;
     Ok(own)
 }
 
-fn has_duckdb(mut python: Command) -> bool {
-    python.args(["-c", "import duckdb"]);
+fn has_oracles(mut python: Command) -> bool {
+    python.args(["-c", IMPORTS]);
     python.stdout(Stdio::null()).stderr(Stdio::null());
     python.status().is_ok_and(|status| status.success())
 }
@@ -107,8 +109,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_python_that_is_missing_has_no_duckdb() {
-        assert!(!has_duckdb(Command::new("/no/such/python3")));
+    fn a_python_that_is_missing_has_no_oracles() {
+        assert!(!has_oracles(Command::new("/no/such/python3")));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::archive::{Archive, Files, Written};
 use crate::bounds::Bounds;
 use crate::error::Error;
 use crate::first_rows::{check_offsets, takes_first_rows};
+use crate::footers;
 use crate::input::Input;
 use crate::notes::Notes;
 use crate::pruning::Pruning;
@@ -127,6 +128,7 @@ impl Engine {
         // Conditions are met while Parquet is decoded: of the other columns only those rows are.
         settings.execution.parquet.pushdown_filters = true;
         settings.execution.parquet.reorder_filters = true;
+        footers::configure(&mut settings.execution.parquet);
         // What is kept for merging sorted rows from disk is a part of what is granted.
         let granted = options.memory_bytes / (16 * partitions);
         let reserved = &mut settings.execution.sort_spill_reservation_bytes;

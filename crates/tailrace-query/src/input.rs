@@ -213,9 +213,13 @@ fn files_below(directory: &str) -> anyhow::Result<Vec<Input>> {
     let mut files: Vec<Input> =
         files_of(&format!("{}/**/*", globset::escape(directory)))?.collect();
     if files.iter().any(is_parquet) {
+        let absolute = std::path::absolute(directory)?;
         files.retain(|file| match file {
             Input::File(path) => {
-                let below = path.strip_prefix(directory).unwrap_or(path);
+                let below = path
+                    .strip_prefix(directory)
+                    .or_else(|_| path.strip_prefix(&absolute));
+                let below = below.unwrap_or(path);
                 !below
                     .iter()
                     .any(|part| is_leftover(&part.to_string_lossy()))

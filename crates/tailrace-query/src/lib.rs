@@ -13,6 +13,7 @@ mod engine;
 mod error;
 mod first_rows;
 mod follow;
+mod footers;
 mod hive;
 mod input;
 mod kind;

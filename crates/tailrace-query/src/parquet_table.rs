@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, DFSchema, Result, ScalarValue, Statistics};
+use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -21,18 +21,16 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectMeta;
 
+use crate::footers::Footers;
 use crate::hive::{Partitions, partitions};
-use crate::merge::{merged, viewed};
+use crate::merge::merged;
 use crate::notes::Notes;
 use crate::store::Store;
 
 /// Files whose footers are read for the columns of the table; of more of them these are chosen evenly.
 const FOOTERS_MAX: usize = 1_000;
-/// Footers that are fetched at the same time.
-const FOOTERS_AT_ONCE: usize = 32;
 
 /// Some Parquet files.
 #[derive(Debug)]
@@ -59,43 +57,33 @@ impl ParquetTable {
         runtime.register_object_store(store.url.as_ref(), Arc::clone(&store.objects));
         let Partitions { fields, values } =
             partitions(objects.iter().map(|object| object.location.as_ref()))?;
+        let footers = Footers::new(&store, session);
         let step = objects.len().div_ceil(FOOTERS_MAX).max(1);
-        let schemas = footers(&store, objects.iter().step_by(step), |footer| async move {
-            footer
-                .with_file_metadata_cache(Some(runtime.cache_manager.get_file_metadata_cache()))
-                .fetch_schema()
-                .await
-        });
-        let schemas: Vec<SchemaRef> = schemas.await?.into_iter().map(Arc::new).collect();
-        let file_schema = merged(schemas.iter().cloned())
-            .map_err(|column| anyhow::anyhow!("the column `{column}` has types in these files that have nothing in common: name fewer files"))?;
+        let schemas = footers.schemas(objects.iter().step_by(step)).await?;
+        let of_files = merged(schemas.iter().cloned()).map_err(|column| {
+            anyhow!("the column `{column}` has types in these files that have nothing in common: name fewer files")
+        })?;
         // What a directory says is true of all of its records.
-        let of_file = file_schema
+        let is_in_files =
+            |field: &&FieldRef| !fields.iter().any(|known| known.name() == field.name());
+        let of_files: Vec<_> = of_files
             .fields()
             .iter()
-            .filter(|field| !fields.iter().any(|known| known.name() == field.name()));
-        let file_schema = Arc::new(Schema::new(of_file.cloned().collect::<Vec<_>>()));
-        let schema = TableSchema::builder(Arc::clone(&file_schema))
-            .with_table_partition_cols(fields)
-            .build();
+            .filter(is_in_files)
+            .cloned()
+            .collect();
+        let of_files = Arc::new(Schema::new(of_files));
         let mut statistics = vec![None; objects.len()];
         if step == 1 {
-            let read = footers(&store, &objects, |footer| {
-                let file_schema = Arc::clone(&file_schema);
-                async move {
-                    footer
-                        .with_file_metadata_cache(Some(
-                            runtime.cache_manager.get_file_metadata_cache(),
-                        ))
-                        .fetch_statistics(&file_schema)
-                        .await
-                }
-            });
-            let read = read.await?.into_iter().zip(&schemas);
-            statistics = read
-                .map(|(known, schema)| Some(Arc::new(of_same_types(known, schema, &file_schema))))
+            let known = footers.statistics(&objects, &schemas, &of_files).await?;
+            statistics = known
+                .into_iter()
+                .map(|known| Some(Arc::new(known)))
                 .collect();
         }
+        let schema = TableSchema::builder(of_files)
+            .with_table_partition_cols(fields)
+            .build();
         let files = objects.into_iter().zip(values).zip(statistics).map(
             |((object, values), statistics)| {
                 let file = PartitionedFile::new_from_meta(object).with_partition_values(values);
@@ -156,41 +144,6 @@ impl ParquetTable {
             .filter(|(at, _)| met.is_valid(*at) && met.value(*at));
         Ok(kept.map(|(_, file)| file.clone()).collect())
     }
-}
-
-/// Statistics without those of columns that the file has in another type than the table: the least number is not the least
-/// text.
-fn of_same_types(mut known: Statistics, file: &Schema, table: &Schema) -> Statistics {
-    for (field, column) in table.fields().iter().zip(&mut known.column_statistics) {
-        let of_file = file.field_with_name(field.name());
-        if of_file.is_ok_and(|of_file| viewed(of_file.data_type()) != *field.data_type()) {
-            *column = ColumnStatistics::new_unknown();
-        }
-    }
-    known
-}
-
-/// Reads something of the footer of each file, in the order of the files.
-async fn footers<'f, T, R>(
-    store: &'f Store,
-    objects: impl IntoIterator<Item = &'f ObjectMeta>,
-    read: impl Fn(DFParquetMetadata<'f>) -> R,
-) -> anyhow::Result<Vec<T>>
-where
-    R: Future<Output = Result<T>>,
-{
-    let each = objects.into_iter().map(|object| {
-        let answer = read(DFParquetMetadata::new(store.objects.as_ref(), object));
-        async move {
-            answer
-                .await
-                .map_err(|error| anyhow::anyhow!("{}: {error}", store.name(&object.location)))
-        }
-    });
-    futures::stream::iter(each)
-        .buffered(FOOTERS_AT_ONCE)
-        .try_collect()
-        .await
 }
 
 #[async_trait]

@@ -26,6 +26,7 @@ mod oracle;
 mod order;
 mod page;
 mod query;
+mod query_archive;
 mod query_bounds;
 mod query_follow;
 mod queue;
