@@ -86,8 +86,14 @@ pub(super) fn statistics(
         } = pruning;
         writeln!(
             out,
-            "{row_groups} row groups, {row_groups_pruned} more left out by their statistics; in their pages {rows} rows, {rows_pruned} more left out"
+            "{row_groups} row groups, {row_groups_pruned} more left out by their statistics"
         )?;
+        if rows + rows_pruned > 0 {
+            writeln!(
+                out,
+                "in their pages {rows} rows, {rows_pruned} more left out"
+            )?;
+        }
     }
     writeln!(
         out,
