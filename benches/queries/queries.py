@@ -1,0 +1,226 @@
+"""Measures `tailrace query` beside DuckDB, Polars and clickhouse-local: whole processes, over the same file, in turns.
+
+Usage: python3 queries.py --agent target/release/tailrace [--lines N] [--runs N] [--threads N ...] [--shapes S ...]
+       [--peers P ...] [--out FILE]
+
+Every answer is compared with DuckDB's before the clock starts. CPU seconds and peak memory are those of the whole process, as the
+kernel counts them; of those of the peers' CPU what Python takes to start with the library is subtracted. Prints medians as a
+table in Markdown, and appends every run to FILE as CSV.
+"""
+
+import argparse
+import csv
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SECONDS_MAX = 600
+ROWS_COMPARED_MAX = 1_000
+PEERS = ("duckdb", "polars", "chdb")
+
+# What is asked: a name, SQL for Tailrace and DuckDB, for clickhouse-local, and for Polars.
+QUERIES = {
+    "count, filter": (
+        "SELECT count(*) AS n FROM {logs} WHERE status >= 500",
+        None,
+        "{logs}.filter(pl.col('status') >= 500).select(n=pl.len())",
+    ),
+    "group by two": (
+        "SELECT level, status, count(*) AS n, avg(duration_ms) AS ms FROM {logs} GROUP BY level, status ORDER BY level, status",
+        None,
+        "{logs}.group_by('level', 'status').agg(n=pl.len(), ms=pl.col('duration_ms').mean()).sort('level', 'status')",
+    ),
+    "selective *": (
+        "SELECT * FROM {logs} WHERE status = 503 AND level = 'ERROR'",
+        None,
+        "{logs}.filter((pl.col('status') == 503) & (pl.col('level') == 'ERROR'))",
+    ),
+    "LIKE": (
+        "SELECT count(*) AS n FROM {logs} WHERE message LIKE '%/orders/%'",
+        None,
+        "{logs}.filter(pl.col('message').str.contains('/orders/', literal=True)).select(n=pl.len())",
+    ),
+    "top 10": (
+        "SELECT message, duration_ms FROM {logs} ORDER BY duration_ms DESC, message LIMIT 10",
+        None,
+        "{logs}.select('message', 'duration_ms').sort('duration_ms', 'message', descending=[True, False]).head(10)",
+    ),
+    "distinct": (
+        "SELECT count(DISTINCT message) AS n FROM {logs}",
+        None,
+        "{logs}.select(n=pl.col('message').n_unique())",
+    ),
+    "percentile": (
+        "SELECT median(duration_ms) AS p FROM {logs}",
+        "SELECT quantileExactInclusive(0.5)(duration_ms) AS p FROM {logs}",
+        "{logs}.select(p=pl.col('duration_ms').median())",
+    ),
+    "join": (
+        "SELECT t.name, count(*) AS n FROM {logs} l JOIN {teams} t ON l.status = t.status GROUP BY t.name ORDER BY t.name",
+        None,
+        "{logs}.join({teams}, on='status').group_by('name').agg(n=pl.len()).sort('name')",
+    ),
+    "window": (
+        "SELECT status, max(r) AS n FROM (SELECT status, row_number() OVER (PARTITION BY status ORDER BY duration_ms) AS r "
+        "FROM {logs}) GROUP BY status ORDER BY status",
+        None,
+        "{logs}.select('status', r=pl.col('duration_ms').rank('ordinal').over('status'))"
+        ".group_by('status').agg(n=pl.col('r').max()).sort('status')",
+    ),
+    "all to Arrow": ("SELECT * FROM {logs}", None, "{logs}"),
+}
+# Peers print how many rows there are, and before the clock starts few rows as JSON.
+SHOW = """
+def show(table):
+    import json, os
+    if "COMPARED" not in os.environ or table.num_rows > MAX: print(table.num_rows)
+    else: print(json.dumps([list(row.values()) for row in table.to_pylist()], default=str))
+""".replace("MAX", str(ROWS_COMPARED_MAX))
+TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|\+00:00)?")
+TEAMS = "status,name\n200,fine\n404,lost\n500,broken\n503,busy\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--agent", required=True)
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    parser.add_argument("--shapes", nargs="+", default=["simple", "wide"])
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--queries", nargs="+", choices=list(QUERIES), default=list(QUERIES))
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    runs = []
+    with tempfile.TemporaryDirectory(prefix="tailrace-queries-") as directory:
+        teams = Path(directory, "teams.csv")
+        teams.write_text(TEAMS)
+        for shape in args.shapes:
+            logs = Path(directory, f"{shape}.log")
+            generate = [args.agent, "generate", "--shape", shape, "--seed", "1", "--lines", str(args.lines), "-o", str(logs)]
+            subprocess.run(generate, check=True)
+            for threads in args.threads:
+                for name in args.queries:
+                    runs += measure(args, shape, name, logs, teams, threads)
+            logs.unlink()
+    if args.out:
+        with open(args.out, "a", newline="") as file:
+            csv.DictWriter(file, list(runs[0])).writerows(runs)
+    print_table(runs, ["tailrace", *args.peers])
+
+
+def measure(args, shape, name, logs, teams, threads):
+    """The runs of one query by each engine, in turns, once all answers are the same."""
+    commands = {"tailrace": tailrace(args.agent, name, logs, teams, threads)}
+    commands |= {peer: python(peer, name, logs, teams, threads) for peer in args.peers}
+    idle = {peer: statistics.median(run_process(start(peer))[1] for _ in range(3)) for peer in args.peers}
+    expected = None
+    for engine, command in commands.items():
+        printed = run_process(command, {"COMPARED": "1"})[0]
+        answer = answer_of(engine, name, printed)
+        expected = answer if expected is None else expected
+        if not same(answer, expected):
+            raise SystemExit(f"{shape}, {name}: {engine} says {str(answer)[:400]}, Tailrace {str(expected)[:400]}")
+    runs = []
+    for _ in range(args.runs):
+        for engine, command in commands.items():
+            _, cpu, wall, peak = run_process(command)
+            cpu = max(cpu - idle.get(engine, 0.0), 0.01)
+            runs.append({"shape": shape, "query": name, "threads": threads, "engine": engine, "cpu": cpu, "wall": wall, "peak": peak})
+    return runs
+
+
+def tailrace(agent, name, logs, teams, threads):
+    sql = QUERIES[name][0].format(logs="logs", teams=f"'{teams}'")
+    form = "arrow" if name == "all to Arrow" else "jsonl"
+    # Threads are those of the processors that a process may use.
+    return ["taskset", "-c", cores(threads), agent, "query", sql, str(logs), "-o", form]
+
+
+def cores(threads):
+    return ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
+
+
+def python(peer, name, logs, teams, threads):
+    sql, chdb_sql, code = QUERIES[name]
+    if peer == "duckdb":
+        sql = sql.format(logs=f"read_json_auto('{logs}', format = 'newline_delimited')", teams=f"'{teams}'")
+        ask = f"import duckdb; duckdb.execute('SET threads = {threads}'); show(duckdb.sql({sql!r}).to_arrow_table())"
+    elif peer == "polars":
+        scans = {"logs": f"pl.scan_ndjson({str(logs)!r})", "teams": f"pl.scan_csv({str(teams)!r})"}
+        ask = f"import polars as pl; show(({code.format(**scans)}).collect(engine='streaming').to_arrow())"
+    else:
+        tables = {"logs": f"file('{logs}', 'JSONEachRow')", "teams": f"file('{teams}', 'CSVWithNames')"}
+        sql = (chdb_sql or sql).format(**tables) + f" SETTINGS max_threads = {threads}"
+        ask = f"import chdb; show(chdb.query({sql!r}, 'ArrowTable'))"
+    return ["taskset", "-c", cores(threads), sys.executable, "-c", SHOW + ask]
+
+
+def start(peer):
+    return [sys.executable, "-c", f"{SHOW}\nimport {peer}, pyarrow"]
+
+
+def run_process(command, environment=None):
+    """What a process prints, its CPU and wall seconds, and its peak in MiB."""
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})})
+        errors = child.stderr.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.monotonic() - started
+        if status != 0:
+            raise SystemExit(f"{command}: status {status}: {errors.decode('utf-8', 'replace')[-2000:]}")
+        out.seek(0)
+        return out.read(), usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
+
+
+def answer_of(engine, name, printed):
+    """The rows, or how many there are of very many."""
+    if engine != "tailrace":
+        return json.loads(printed)
+    if name == "all to Arrow":
+        import pyarrow
+
+        return pyarrow.ipc.open_stream(printed).read_all().num_rows
+    rows = [list(json.loads(line).values()) for line in printed.splitlines()]
+    return len(rows) if len(rows) > ROWS_COMPARED_MAX else rows
+
+
+def same(mine, other):
+    if isinstance(mine, list) and isinstance(other, list):
+        return len(mine) == len(other) and all(map(same, mine, other))
+    if isinstance(mine, str) and isinstance(other, str):
+        return time_of(mine) == time_of(other)
+    if isinstance(mine, bool) or not isinstance(mine, (int, float)) or not isinstance(other, (int, float)):
+        return mine == other
+    return math.isclose(mine, other, rel_tol=1e-9)
+
+
+def time_of(text):
+    """A time as each engine writes it: with T or a space, more or fewer zeros, and with or without the zone, which is UTC."""
+    match = TIME.fullmatch(text)
+    return (match[1], match[2], (match[3] or "").rstrip("0")) if match else text
+
+
+def print_table(runs, engines):
+    def median(group, engine, what):
+        return statistics.median(run[what] for run in runs if (run["shape"], run["query"], run["threads"]) == group and run["engine"] == engine)
+
+    heads = [f"{engine}, {what}" for engine in engines for what in ("CPU s", "wall s", "MiB")]
+    print("| lines | query | threads | " + " | ".join(heads) + " |")
+    print("|---|---|---:|" + "---:|" * len(heads))
+    groups = dict.fromkeys((run["shape"], run["query"], run["threads"]) for run in runs)
+    for group in groups:
+        cells = [f"{median(group, engine, what):.{digits}f}" for engine in engines for what, digits in (("cpu", 2), ("wall", 2), ("peak", 0))]
+        print(f"| {group[0]} | {group[1]} | {group[2]} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
