@@ -1,5 +1,7 @@
 //! The rows of a query as an archive: Parquet files in Hive's layout, which Spark, DuckDB and Polars read.
 
+use std::io::ErrorKind;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -82,6 +84,11 @@ impl Archive {
                     columns.join(", ")
                 )));
             };
+            if name.starts_with('.') {
+                return Err(Error::usage(format!(
+                    "directories of `{name}` would be hidden from all readers: name the column otherwise, by AS"
+                )));
+            }
             if !is_partition_type(field.data_type()) {
                 return Err(Error {
                     hint: Some(format!(
@@ -169,7 +176,7 @@ impl Files {
                 Path::parse(key.trim_end_matches('/')).with_context(|| to.to_owned())?,
             )
         } else {
-            let path = std::path::absolute(to).with_context(|| to.to_owned())?;
+            let path = real(FilePath::new(to)).with_context(|| to.to_owned())?;
             (
                 Store::local(),
                 Path::from_absolute_path(path).with_context(|| to.to_owned())?,
@@ -332,6 +339,28 @@ impl Files {
     /// As [`Self::add`].
     pub(crate) async fn finish(&mut self) -> anyhow::Result<()> {
         self.close().await
+    }
+}
+
+/// A path without links and `..`; its end may not be there yet.
+fn real(path: &FilePath) -> std::io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let mut missing = Vec::new();
+    let mut there = path.as_path();
+    loop {
+        match (there.canonicalize(), there.parent(), there.file_name()) {
+            (Ok(real), _, _) => {
+                return Ok(missing
+                    .iter()
+                    .rev()
+                    .fold(real, |real, name| real.join(name)));
+            }
+            (Err(error), Some(parent), Some(name)) if error.kind() == ErrorKind::NotFound => {
+                missing.push(name.to_owned());
+                there = parent;
+            }
+            (Err(error), _, _) => return Err(error),
+        }
     }
 }
 

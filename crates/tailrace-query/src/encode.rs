@@ -5,11 +5,11 @@ use std::sync::Arc;
 use anyhow::Context;
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use parquet::arrow::ArrowWriter;
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
@@ -17,6 +17,8 @@ use parquet::schema::types::ColumnPath;
 
 /// Rows of a row group: the unit in which readers leave out rows, and work at the same time.
 const ROW_GROUP_ROWS: usize = 300_000;
+/// And at most so many bytes, which wait in memory until it is complete.
+const ROW_GROUP_BYTES: usize = 64 << 20;
 /// Rows of a page: the least that a reader looks at.
 const PAGE_ROWS: usize = 4_096;
 /// Compression that costs less time than it saves in reading.
@@ -121,6 +123,7 @@ pub(crate) fn properties(
         .set_created_by(concat!("tailrace ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
         .set_data_page_row_count_limit(PAGE_ROWS);
     for field in schema
         .fields()
@@ -131,11 +134,21 @@ pub(crate) fn properties(
         properties = properties.set_column_bloom_filter_enabled(column, true);
     }
     if let Some(column) = sorted_by {
-        properties = properties.set_sorting_columns(Some(vec![SortingColumn {
-            column_idx: i32::try_from(column)?,
-            descending: false,
-            nulls_first: false,
-        }]));
+        // Parquet counts the members of objects, too.
+        let leaves = ArrowSchemaConverter::new().convert(schema)?;
+        let name = schema.field(column).name();
+        let leaf = leaves
+            .columns()
+            .iter()
+            .position(|leaf| leaf.path().parts() == [name.clone()]);
+        let sorted = leaf.map(|leaf| -> anyhow::Result<_> {
+            Ok(SortingColumn {
+                column_idx: i32::try_from(leaf)?,
+                descending: false,
+                nulls_first: false,
+            })
+        });
+        properties = properties.set_sorting_columns(sorted.transpose()?.map(|sorted| vec![sorted]));
     }
     Ok(properties.build())
 }
@@ -147,6 +160,10 @@ pub(crate) fn compact_type(ty: &DataType) -> DataType {
         DataType::BinaryView => DataType::Binary,
         // All that Parquet knows of it is that there is nothing.
         DataType::Null => DataType::Utf8,
+        // It has no seconds.
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
         other => other.clone(),
     }
 }

@@ -22,7 +22,8 @@ use tailrace_inputs::{ChunkBuffer, FileConfig, FileEvent, Follower, SourceId, Wa
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::error::Error;
-use crate::input::{Input, globs};
+use crate::expand::globs;
+use crate::input::Input;
 use crate::notes::Notes;
 use crate::partition::Source;
 use crate::reader::chunk;

@@ -48,7 +48,7 @@ impl<'s> Footers<'s> {
     /// A file cannot be read, or is no Parquet.
     pub(crate) async fn schemas<'o>(
         &self,
-        objects: impl IntoIterator<Item = &'o ObjectMeta>,
+        objects: &'o [ObjectMeta],
     ) -> anyhow::Result<Vec<SchemaRef>>
     where
         's: 'o,
@@ -82,14 +82,14 @@ impl<'s> Footers<'s> {
 
     async fn each<'o, T, R>(
         &self,
-        objects: impl IntoIterator<Item = &'o ObjectMeta>,
+        objects: &'o [ObjectMeta],
         read: impl Fn(DFParquetMetadata<'o>) -> R,
     ) -> anyhow::Result<Vec<T>>
     where
         R: Future<Output = Result<T>>,
         's: 'o,
     {
-        let each = objects.into_iter().map(|object| {
+        let each = objects.iter().map(|object| {
             let footer = DFParquetMetadata::new(self.store.objects.as_ref(), object)
                 .with_file_metadata_cache(Some(Arc::clone(&self.cache)))
                 .with_coerce_int96(Some(TIME_UNIT))

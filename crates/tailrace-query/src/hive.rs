@@ -21,6 +21,8 @@ pub(crate) struct Partitions {
     pub(crate) fields: Vec<FieldRef>,
     /// The values of each file, one for each column.
     pub(crate) values: Vec<Vec<ScalarValue>>,
+    /// Files and columns, by place, that the file's path lacks.
+    pub(crate) lacking: Vec<(usize, usize)>,
 }
 
 /// Finds the partition columns in the paths of files. A column is a date where all of its values are, or whole numbers
@@ -40,18 +42,20 @@ pub(crate) fn partitions<'p>(paths: impl IntoIterator<Item = &'p str>) -> Result
     let mut made = Partitions {
         fields: Vec::new(),
         values: vec![Vec::new(); rows.len()],
+        lacking: Vec::new(),
     };
     for name in names {
-        let texts: Vec<Option<&str>> = rows
-            .iter()
-            .map(|pairs| {
-                pairs
-                    .iter()
-                    .rfind(|(known, _)| *known == name)?
-                    .1
-                    .as_deref()
-            })
-            .collect();
+        let found = |pairs: &'_ Vec<(String, Option<String>)>| {
+            pairs.iter().rposition(|(known, _)| *known == name)
+        };
+        let mut texts = Vec::with_capacity(rows.len());
+        for (at, pairs) in rows.iter().enumerate() {
+            let place = found(pairs);
+            if place.is_none() {
+                made.lacking.push((at, made.fields.len()));
+            }
+            texts.push(place.and_then(|place| pairs[place].1.as_deref()));
+        }
         let ty = type_of(texts.iter().flatten().copied());
         for (values, text) in made.values.iter_mut().zip(texts) {
             values.push(match text {

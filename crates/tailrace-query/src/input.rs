@@ -1,6 +1,5 @@
 //! The bytes of a file or of standard input, decompressed if they are gzip or zstd.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -10,9 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use flate2::bufread::MultiGzDecoder;
 
-use crate::kind::{is_leftover, is_parquet};
 use crate::store::object::Object;
-use crate::store::{self, Store};
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -48,8 +45,12 @@ impl Input {
     }
 
     /// Device and inode of a file.
-    fn identity(&self) -> Option<(u64, u64)> {
-        let Input::File(path) = self else { return None };
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        let path = match self {
+            Input::File(path) => path.clone(),
+            Input::Object(object) => object.path()?,
+            Input::Stdin => return None,
+        };
         let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file());
         meta.map(|meta| (meta.dev(), meta.ino()))
     }
@@ -158,93 +159,4 @@ impl Lines {
     pub(crate) fn is_compressed(&self) -> bool {
         self.is_compressed
     }
-}
-
-/// The inputs that words of a command line name: `-`, files, globs as those of the agent's inputs, directories, of which each
-/// file is taken, and objects by their URL. A file that is named twice, also by a link, is one input.
-///
-/// # Errors
-///
-/// A directory cannot be listed, a store does not answer, or a glob is wrong or matches nothing.
-pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
-    let mut inputs = Vec::new();
-    for word in words {
-        let word = word.strip_prefix("file://").unwrap_or(word);
-        let path = Path::new(word);
-        if word == "-" {
-            inputs.push(Input::Stdin);
-        } else if store::is_url(word) {
-            inputs.extend(objects_of(word)?);
-        } else if path.is_dir() {
-            inputs.extend(files_below(word)?);
-        } else if path.exists() || !word.contains(['*', '?', '[', '{']) {
-            inputs.push(Input::File(path.to_owned()));
-        } else {
-            inputs.extend(files_of(word)?);
-        }
-    }
-    let mut files = HashSet::new();
-    let mut objects = HashSet::new();
-    inputs.retain(|input| match input {
-        Input::Object(object) => objects.insert(Arc::clone(object)),
-        // What cannot be looked at is an error when it is read.
-        _ => input.identity().is_none_or(|it| files.insert(it)),
-    });
-    Ok(inputs)
-}
-
-/// The objects that a URL names.
-fn objects_of(url: &str) -> anyhow::Result<Vec<Input>> {
-    let (store, key) = Store::of_url(url)?;
-    let objects = Arc::clone(&store.objects);
-    let listed = store::wait(async move { store::list::list(objects.as_ref(), &key).await })?;
-    let listed = listed.with_context(|| url.to_owned())?;
-    let input = |meta| {
-        Input::Object(Arc::new(Object {
-            store: store.clone(),
-            meta,
-        }))
-    };
-    Ok(listed.into_iter().map(input).collect())
-}
-
-/// The files of a directory. Where it holds Parquet, what its writers keep beside it is left out.
-fn files_below(directory: &str) -> anyhow::Result<Vec<Input>> {
-    let mut files: Vec<Input> =
-        files_of(&format!("{}/**/*", globset::escape(directory)))?.collect();
-    if files.iter().any(is_parquet) {
-        let absolute = std::path::absolute(directory)?;
-        files.retain(|file| match file {
-            Input::File(path) => {
-                let below = path
-                    .strip_prefix(directory)
-                    .or_else(|_| path.strip_prefix(&absolute));
-                let below = below.unwrap_or(path);
-                !below
-                    .iter()
-                    .any(|part| is_leftover(&part.to_string_lossy()))
-            }
-            _ => true,
-        });
-    }
-    Ok(files)
-}
-
-/// Globs of the files that words of a command line name, now and later.
-pub(crate) fn globs(words: &[String]) -> Vec<String> {
-    let glob = |word: &String| match Path::new(word) {
-        path if path.is_dir() => format!("{}/**/*", globset::escape(word)),
-        path if path.exists() => globset::escape(word),
-        _ => word.clone(),
-    };
-    words.iter().map(glob).collect()
-}
-
-/// The files that a glob names.
-fn files_of(glob: &str) -> anyhow::Result<impl Iterator<Item = Input> + use<>> {
-    let files = tailrace_inputs::matching(glob).map_err(anyhow::Error::msg)?;
-    if files.is_empty() {
-        bail!("{glob}: no file matches");
-    }
-    Ok(files.into_iter().map(Input::File))
 }

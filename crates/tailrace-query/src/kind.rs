@@ -1,11 +1,11 @@
 //! What kind of data files hold, by their names: tables of their own, or lines of a log.
 
 use std::path::Path;
-
-use object_store::ObjectMeta;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::input::Input;
+use crate::store::object::Object;
 use crate::store::{Store, of_file};
 
 /// Files of one kind.
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     /// Lines of a log.
     Lines(Vec<Input>),
     /// Parquet, all of one store.
-    Parquet(Store, Vec<ObjectMeta>),
+    Parquet(Store, Vec<Object>),
 }
 
 impl Kind {
@@ -49,21 +49,25 @@ impl Kind {
         let mut store: Option<Store> = None;
         let mut objects = Vec::with_capacity(count);
         for input in inputs {
-            let (its, meta) = match &input {
-                Input::File(path) => (
-                    Store::local(),
-                    of_file(path).map_err(|error| Error::failed(&error))?,
-                ),
-                Input::Object(object) => (object.store.clone(), object.meta.clone()),
+            let object = match input {
+                Input::File(path) => Object {
+                    meta: of_file(&path).map_err(|error| Error::failed(&error))?,
+                    below: String::new(),
+                    store: Store::local(),
+                },
+                Input::Object(object) => Arc::unwrap_or_clone(object),
                 Input::Stdin => continue,
             };
-            if store.as_ref().is_some_and(|known| known.url != its.url) {
+            if store
+                .as_ref()
+                .is_some_and(|known| known.url != object.store.url)
+            {
                 return Err(Error::usage(format!(
                     "{word} is of several stores: name one in FROM, and another by UNION ALL"
                 )));
             }
-            store.get_or_insert(its);
-            objects.push(meta);
+            store.get_or_insert_with(|| object.store.clone());
+            objects.push(object);
         }
         Ok(Kind::Parquet(store.unwrap_or_else(Store::local), objects))
     }
@@ -79,10 +83,11 @@ pub(crate) fn is_parquet(input: &Input) -> bool {
     }
 }
 
-/// Whether a part of a path below a directory of Parquet is something that writers keep beside it: names that begin with `_`
-/// or `.`, and files that are being written. That it is a Delta table is not overlooked.
+/// Whether a part of a path below a directory of Parquet is something that writers keep beside it: names that begin with `.`, or
+/// with `_` unless they are a key and its value, and files that are being written. That it is a Delta table is not overlooked.
 pub(crate) fn is_leftover(part: &str) -> bool {
-    part.starts_with(['_', '.']) && part != "_delta_log" || part.contains(".parquet#")
+    let is_hidden = part.starts_with('.') || part.starts_with('_') && !part.contains('=');
+    is_hidden && part != "_delta_log" || part.contains(".parquet#")
 }
 
 /// Whether it is a table that DataFusion reads itself, perhaps compressed.

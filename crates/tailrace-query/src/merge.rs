@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
 
 /// The columns of all schemas, in the order of their first files. Types that differ become the wider number, the finer time,
 /// or text.
@@ -42,7 +42,9 @@ pub(crate) fn viewed(ty: &DataType) -> DataType {
 
 /// A type that takes the values of both.
 fn common(one: &DataType, other: &DataType) -> Option<DataType> {
-    use DataType::{Boolean, Date32, Float64, Int64, Null, Timestamp, UInt64, Utf8View};
+    use DataType::{
+        Boolean, Date32, Decimal128, Float64, Int64, Null, Timestamp, UInt64, Utf8View,
+    };
     if one == other || *other == Null {
         return Some(one.clone());
     }
@@ -59,6 +61,15 @@ fn common(one: &DataType, other: &DataType) -> Option<DataType> {
                 true => Some(Utf8View),
                 false => Some(Int64),
             }
+        }
+        (Decimal128(digits, one_scale), Decimal128(other_digits, other_scale)) => {
+            let scale = *one_scale.max(other_scale);
+            let whole = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
+            let whole = whole(*digits, *one_scale).max(whole(*other_digits, *other_scale));
+            let digits = u8::try_from(whole + i16::from(scale))
+                .ok()
+                .filter(|digits| *digits <= DECIMAL128_MAX_PRECISION);
+            Some(digits.map_or(Utf8View, |digits| Decimal128(digits, scale)))
         }
         // As everywhere in SQL: of whole numbers above 2^53 the last digits are lost.
         (one, other) if is_number(one) && is_number(other) => Some(Float64),
@@ -106,6 +117,16 @@ mod tests {
             (Int64, Float64, Some(Float64)),
             (Int64, UInt64, Some(Utf8View)),
             (Float32, Float64, Some(Float64)),
+            (
+                DataType::Decimal128(10, 2),
+                DataType::Decimal128(12, 3),
+                Some(DataType::Decimal128(12, 3)),
+            ),
+            (
+                DataType::Decimal128(38, 2),
+                DataType::Decimal128(12, 10),
+                Some(Utf8View),
+            ),
             (Null, Int64, Some(Int64)),
             (Int64, Null, Some(Int64)),
             (Int64, Utf8View, Some(Utf8View)),

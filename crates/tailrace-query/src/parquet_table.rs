@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
+use datafusion::common::{ColumnStatistics, DFSchema, Result, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
@@ -28,9 +28,7 @@ use crate::hive::{Partitions, partitions};
 use crate::merge::merged;
 use crate::notes::Notes;
 use crate::store::Store;
-
-/// Files whose footers are read for the columns of the table; of more of them these are chosen evenly.
-const FOOTERS_MAX: usize = 1_000;
+use crate::store::object::Object;
 
 /// Some Parquet files.
 #[derive(Debug)]
@@ -50,16 +48,17 @@ impl ParquetTable {
     pub(crate) async fn open(
         session: &dyn Session,
         store: Store,
-        objects: Vec<ObjectMeta>,
+        objects: Vec<Object>,
         notes: Arc<Notes>,
     ) -> anyhow::Result<ParquetTable> {
         let runtime = session.runtime_env();
         runtime.register_object_store(store.url.as_ref(), Arc::clone(&store.objects));
-        let Partitions { fields, values } =
-            partitions(objects.iter().map(|object| object.location.as_ref()))?;
+        let found = partitions(objects.iter().map(|object| object.below.as_str()))?;
+        let objects: Vec<ObjectMeta> = objects.into_iter().map(|object| object.meta).collect();
         let footers = Footers::new(&store, session);
-        let step = objects.len().div_ceil(FOOTERS_MAX).max(1);
-        let schemas = footers.schemas(objects.iter().step_by(step)).await?;
+        let schemas = footers.schemas(&objects).await?;
+        check_overlap(&store, &objects, &schemas, &found)?;
+        let Partitions { fields, values, .. } = found;
         let of_files = merged(schemas.iter().cloned()).map_err(|column| {
             anyhow!("the column `{column}` has types in these files that have nothing in common: name fewer files")
         })?;
@@ -73,26 +72,15 @@ impl ParquetTable {
             .cloned()
             .collect();
         let of_files = Arc::new(Schema::new(of_files));
-        let mut statistics = vec![None; objects.len()];
-        if step == 1 {
-            let known = footers.statistics(&objects, &schemas, &of_files).await?;
-            statistics = known
-                .into_iter()
-                .map(|known| Some(Arc::new(known)))
-                .collect();
-        }
+        let statistics = footers.statistics(&objects, &schemas, &of_files).await?;
         let schema = TableSchema::builder(of_files)
             .with_table_partition_cols(fields)
             .build();
-        let files = objects.into_iter().zip(values).zip(statistics).map(
-            |((object, values), statistics)| {
-                let file = PartitionedFile::new_from_meta(object).with_partition_values(values);
-                match statistics {
-                    Some(statistics) => file.with_statistics(statistics),
-                    None => file,
-                }
-            },
-        );
+        let files = objects.into_iter().zip(values).zip(statistics);
+        let files = files.map(|((object, values), statistics)| {
+            let file = PartitionedFile::new_from_meta(object).with_partition_values(values);
+            with_statistics(file, statistics)
+        });
         Ok(ParquetTable {
             files: files.collect(),
             store,
@@ -144,6 +132,41 @@ impl ParquetTable {
             .filter(|(at, _)| met.is_valid(*at) && met.value(*at));
         Ok(kept.map(|(_, file)| file.clone()).collect())
     }
+}
+
+/// Checks that no file has a column that is a directory of other files: its values would not be seen.
+fn check_overlap(
+    store: &Store,
+    objects: &[ObjectMeta],
+    schemas: &[SchemaRef],
+    found: &Partitions,
+) -> anyhow::Result<()> {
+    for (file, column) in &found.lacking {
+        let name = found.fields[*column].name();
+        ensure!(
+            schemas[*file].index_of(name).is_err(),
+            "{}: has a column `{name}`, which for other files is a directory `{name}=...`: name one kind of them",
+            store.name(&objects[*file].location)
+        );
+    }
+    Ok(())
+}
+
+/// A file with what is known of its rows.
+fn with_statistics(file: PartitionedFile, known: Statistics) -> PartitionedFile {
+    let (of_file, rows) = (known.column_statistics.len(), known.num_rows);
+    let mut file = file.with_statistics(Arc::new(known));
+    if let Some(statistics) = &mut file.statistics {
+        let columns = &mut Arc::make_mut(statistics).column_statistics[of_file..];
+        for (column, value) in columns.iter_mut().zip(&file.partition_values) {
+            if value.is_null() {
+                // DataFusion takes it for a value.
+                *column = ColumnStatistics::new_unknown();
+                column.null_count = rows;
+            }
+        }
+    }
+    file
 }
 
 #[async_trait]
@@ -204,6 +227,8 @@ impl TableProvider for ParquetTable {
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?
+            // Files are not dealt out to whoever is free: the rows keep their order.
+            .with_preserve_order(true)
             // A limit before a condition that the files have not met yet would lose rows.
             .with_limit(limit.filter(|_| others.is_empty()))
             .build();

@@ -103,11 +103,15 @@ impl Store {
         Ok((Store { url, objects }, key.to_owned()))
     }
 
+    pub(crate) fn is_local(&self) -> bool {
+        self.url.as_str() == "file:///"
+    }
+
     /// What an object is called in messages and in `log.file.path`.
     pub(crate) fn name(&self, location: &Path) -> String {
-        match self.url.as_str() {
-            "file:///" => format!("/{location}"),
-            url => format!("{url}{location}"),
+        match self.is_local() {
+            true => format!("/{location}"),
+            false => format!("{}{location}", self.url.as_str()),
         }
     }
 }

@@ -9,6 +9,8 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use arrow::record_batch::RecordBatch;
 use arrow::util::pretty::pretty_format_batches;
 use parquet::arrow::ArrowWriter;
+use parquet::basic::LogicalType;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
 use tailrace_query::{
     Archive, Counts, Encoder, Engine, Error, Input, Options, Pruning, Written, expand,
@@ -398,6 +400,164 @@ fn what_cannot_be_kept_is_refused() {
         error.message.contains("app.log") && !error.is_usage,
         "{error}"
     );
+}
+
+/// A directory without a value is no value, whether its rows are read or not.
+#[test]
+fn null_directories_are_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
+    fs::write(
+        &log,
+        "{\"a\":null,\"n\":1}\n{\"a\":null,\"n\":2}\n{\"a\":\"x\",\"n\":3}\n",
+    )
+    .unwrap();
+    keep("SELECT a, n FROM logs", &log, &to, &["a"], MEMORY).unwrap();
+    for (sql, want) in [
+        ("SELECT count(a) AS n FROM 'PLACE'", "| 1 |"),
+        ("SELECT count(a) AS n FROM 'PLACE' WHERE a IS NULL", "| 0 |"),
+        ("SELECT count(*) AS n FROM 'PLACE' WHERE a IS NULL", "| 2 |"),
+        (
+            "SELECT count(a) AS n, min(a) AS m, max(n) AS x FROM 'PLACE'",
+            "| 1 | x | 3 |",
+        ),
+        ("SELECT count(DISTINCT a) AS n FROM 'PLACE'", "| 1 |"),
+    ] {
+        let answer = ask(&sql.replace("PLACE", to.to_str().unwrap())).unwrap();
+        assert!(answer.text.contains(want), "{sql}: {}", answer.text);
+    }
+}
+
+/// Columns of files are not hidden by directories: neither by those above what is named, nor by those of other files.
+#[test]
+fn directories_do_not_hide_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let ints = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let root = dir.path().join("ms=9/t");
+    write_parquet(
+        &root.join("a.parquet"),
+        vec![("ms", ints(vec![1])), ("n", ints(vec![1]))],
+    );
+    for named in [root.clone(), root.join("a.parquet"), root.join("*.parquet")] {
+        let answer = ask(&format!("SELECT ms FROM '{}'", named.display())).unwrap();
+        assert!(answer.text.contains("| 1  |"), "{}", answer.text);
+    }
+    write_parquet(&root.join("ms=5/b.parquet"), vec![("n", ints(vec![2]))]);
+    let error = ask(&format!("SELECT ms FROM '{}'", root.display()))
+        .err()
+        .unwrap();
+    assert!(
+        error
+            .message
+            .contains("a.parquet: has a column `ms`, which for other files is a directory"),
+        "{error}"
+    );
+}
+
+#[test]
+fn names_of_directories() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
+    fs::write(&log, "{\"_HOST\":\"h\",\".x\":1,\"n\":1}\n").unwrap();
+    keep("SELECT * FROM logs", &log, &to, &["_HOST"], MEMORY).unwrap();
+    let sql = |glob: &str| {
+        format!(
+            "SELECT count(\"_HOST\") AS n FROM '{}/{glob}'",
+            to.display()
+        )
+    };
+    for glob in ["", "**/*.parquet", "_HOST*/"] {
+        let answer = ask(&sql(glob)).unwrap();
+        assert!(answer.text.contains("| 1 |"), "{glob}: {}", answer.text);
+    }
+    let error = keep("SELECT * FROM logs", &log, &to, &[".x"], MEMORY)
+        .err()
+        .unwrap();
+    assert!(
+        error.message.contains("would be hidden from all readers"),
+        "{error}"
+    );
+    // A job that failed left its files: a glob leaves them out as a directory does.
+    let ints = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    write_parquet(&to.join("_temporary/b.parquet"), vec![("n", ints(vec![2]))]);
+    assert!(ask(&sql("**/*.parquet")).unwrap().text.contains("| 1 |"));
+    let only = format!("SELECT 1 FROM '{}/_temp*/b.parquet'", to.display());
+    let error = ask(&only).err().unwrap();
+    assert!(
+        error
+            .message
+            .contains("all files there are such as writers of Parquet keep beside it"),
+        "{error}"
+    );
+}
+
+/// The rows of files that only are filtered and computed come in the order of the files.
+#[test]
+fn rows_keep_the_order_of_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let ints =
+        |range: std::ops::Range<i64>| Arc::new(Int64Array::from_iter_values(range)) as ArrayRef;
+    for file in 0..6 {
+        let path = dir.path().join(format!("{file}.parquet"));
+        write_parquet(&path, vec![("i", ints(file * 30_000..(file + 1) * 30_000))]);
+    }
+    let sql = format!("SELECT i FROM '{}' WHERE i % 3 = 0", dir.path().display());
+    for _ in 0..5 {
+        let rows = runtime().block_on(async {
+            let engine = Engine::new(Options {
+                partitions: 2,
+                ..Options::default()
+            })
+            .unwrap();
+            let plan = engine.plan(&sql, &[]).await.unwrap();
+            let mut rows: Vec<i64> = Vec::new();
+            let ended = plan.run(|batch| {
+                let column = batch
+                    .column(0)
+                    .as_any()
+                    .downcast_ref::<Int64Array>()
+                    .unwrap();
+                rows.extend(column.values());
+                true
+            });
+            ended.await.unwrap();
+            rows
+        });
+        assert_eq!(rows.len(), 60_000);
+        assert!(rows.is_sorted());
+    }
+}
+
+/// Types that Parquet has otherwise, and a time behind an object.
+#[test]
+fn footers_say_what_is_true() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
+    fs::write(&log, "{\"timestamp\":\"2026-11-25T12:00:00Z\",\"ms\":1}\n").unwrap();
+    let sql = "SELECT named_struct('a', 1, 'b', 2) AS s, timestamp, to_timestamp_seconds(timestamp) AS t FROM logs";
+    keep(sql, &log, &to, &[], MEMORY).unwrap();
+    let file = fs::File::open(&files_below(&to)[0]).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let meta = reader.metadata();
+    let leaves = meta.file_metadata().schema_descr();
+    let sorted = meta.row_group(0).sorting_columns().unwrap();
+    assert_eq!(
+        leaves.column(sorted[0].column_idx as usize).path().string(),
+        "timestamp"
+    );
+    let is_time = |at: usize| {
+        matches!(
+            leaves.column(at).logical_type_ref(),
+            Some(LogicalType::Timestamp { .. })
+        )
+    };
+    assert_eq!([0, 1, 2, 3].map(is_time), [false, false, true, true]);
+    let answer = ask(&format!(
+        "SELECT t = timestamp AS same FROM '{}'",
+        to.display()
+    ))
+    .unwrap();
+    assert!(answer.text.contains("| true |"), "{}", answer.text);
 }
 
 #[test]

@@ -183,7 +183,9 @@ impl Args {
             let (written, ended) = plan.write(archive).await;
             let mut stderr = Printer::stderr();
             self.print_notes(&engine, &plan, started, &mut stderr)?;
-            notes::written(&written, &archive.to, &mut stderr).context("stderr")?;
+            if !written.run.is_empty() {
+                notes::written(&written, &archive.to, &mut stderr).context("stderr")?;
+            }
             return ended.map_err(refused);
         }
         let how = match self.follow {

@@ -10,8 +10,9 @@ use datafusion::prelude::CsvReadOptions;
 
 use super::Engine;
 use crate::error::Error;
+use crate::expand::expand;
 use crate::follow::Followed;
-use crate::input::{Input, expand};
+use crate::input::Input;
 use crate::kind::{Kind, is_listed, is_parquet};
 use crate::parquet_table::ParquetTable;
 use crate::sample::{Column, key_column, reserved_column, sample};

@@ -6,14 +6,13 @@ use globset::{GlobBuilder, GlobMatcher};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
-use crate::kind::is_leftover;
 use crate::store::said;
 
 /// Prefixes that are listed at the same time.
 const LISTS_AT_ONCE: usize = 16;
 
 /// The objects that `key` names, in the order of their names: one object, all below a prefix, or those that match a glob.
-/// Below a prefix, what writers keep beside their objects is left out, as by Spark and DuckDB, and empty objects.
+/// Below a prefix, empty objects are left out: they stand for directories.
 ///
 /// # Errors
 ///
@@ -35,8 +34,18 @@ fn failed(error: object_store::Error) -> anyhow::Error {
     anyhow::Error::msg(said(&error))
 }
 
-fn has_wildcard(text: &str) -> bool {
-    text.contains(['*', '?', '[', '{'])
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
+
+pub(crate) fn has_wildcard(text: &str) -> bool {
+    text.contains(WILDCARDS)
+}
+
+/// The directories of a glob before the first that has a wildcard; all of a text without one.
+pub(crate) fn literal_prefix(glob: &str) -> &str {
+    match glob.find(WILDCARDS) {
+        Some(at) => &glob[..glob[..at].rfind('/').map_or(0, |slash| slash + 1)],
+        None => glob,
+    }
 }
 
 /// The object of this name, or those below it.
@@ -59,11 +68,10 @@ async fn below(store: &dyn ObjectStore, prefix: &Path) -> anyhow::Result<Vec<Obj
         .try_collect()
         .await
         .map_err(failed)?;
-    let is_shown = |object: &ObjectMeta| {
-        let mut parts = object.location.prefix_match(prefix).into_iter().flatten();
-        object.size > 0 && !parts.any(|part| is_leftover(part.as_ref()))
-    };
-    Ok(objects.into_iter().filter(is_shown).collect())
+    Ok(objects
+        .into_iter()
+        .filter(|object| object.size > 0)
+        .collect())
 }
 
 /// The objects that a glob names. A segment with a wildcard is matched against the names of its level, so that the others
@@ -128,10 +136,9 @@ async fn next_level(
     level: &str,
 ) -> anyhow::Result<Vec<Path>> {
     if !has_wildcard(level) {
-        return Ok(prefixes
-            .into_iter()
-            .map(|prefix| prefix.join(level))
-            .collect());
+        // Not `join`, which would encode what is encoded.
+        let joined = |prefix: Path| Path::parse(format!("{prefix}/{level}"));
+        return Ok(prefixes.into_iter().map(joined).collect::<Result<_, _>>()?);
     }
     let named = matcher(level)?;
     let lists = prefixes.into_iter().map(|prefix| async move {
@@ -167,15 +174,14 @@ mod tests {
         let store = InMemory::new();
         for name in [
             "logs/dt=2026-11-01/service=a/x.parquet",
-            "logs/dt=2026-11-01/service=b/_SUCCESS",
+            "logs/dt=2026-11-01/service=a%2Fb/_w.parquet",
             "logs/dt=2026-11-02/y.parquet",
-            "logs/dt=2026-11-02/.hidden.parquet",
             "logs/dt=2026-12-01/z.parquet",
             "logs/one.log",
             "other/two.log",
         ] {
             store
-                .put(&Path::from(name), "x".into())
+                .put(&Path::parse(name).expect("valid"), "x".into())
                 .await
                 .expect("memory takes it");
         }
@@ -196,9 +202,15 @@ mod tests {
     #[tokio::test]
     async fn keys_prefixes_and_globs() {
         let november = [
+            "logs/dt=2026-11-01/service=a%2Fb/_w.parquet",
             "logs/dt=2026-11-01/service=a/x.parquet",
             "logs/dt=2026-11-02/y.parquet",
         ];
+        assert_eq!(
+            names("logs/dt=2026-11-01/service=a%2Fb/*.parquet").await,
+            november[..1]
+        );
+        assert_eq!(names("logs/*/service=a%2Fb/*").await, november[..1]);
         assert_eq!(names("logs/one.log").await, ["logs/one.log"]);
         assert_eq!(
             names("logs/dt=2026-11-02").await,
@@ -210,11 +222,11 @@ mod tests {
         );
         assert_eq!(names("logs/dt=2026-11-*/").await, november);
         assert_eq!(names("logs/dt=2026-11-*/**").await, november);
-        assert_eq!(names("logs/dt=2026-11-*/*.parquet").await, november[1..]);
+        assert_eq!(names("logs/dt=2026-11-*/*.parquet").await, november[2..]);
         assert_eq!(names("*/*.log").await, ["logs/one.log", "other/two.log"]);
         assert_eq!(names("**/*.log").await, ["logs/one.log", "other/two.log"]);
-        assert_eq!(names("logs/**/x.parquet").await, november[..1]);
-        assert_eq!(names("").await.len(), 5);
+        assert_eq!(names("logs/**/x.parquet").await, november[1..2]);
+        assert_eq!(names("").await.len(), 6);
         for none in ["nothing", "logs/dt=2027*/", "logs/dt=2026-11-0/"] {
             assert_eq!(names(none).await, [""; 0], "{none}");
         }
