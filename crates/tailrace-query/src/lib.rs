@@ -5,6 +5,7 @@
 //! evaluates the query's conditions between the scanner's two phases (`scan`). Large files are read in ranges of
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
+mod arguments;
 mod bounds;
 mod describe;
 mod engine;
@@ -20,7 +21,9 @@ mod row_wise;
 mod sample;
 mod scan;
 mod table;
+mod threads;
 
+pub use arguments::{severity_of, time_of, type_of};
 pub use bounds::Bounds;
 pub use describe::{Description, Key, describe};
 pub use engine::{Engine, Options, Plan};
@@ -28,3 +31,4 @@ pub use error::Error;
 pub use input::{Input, Lines, expand, open};
 pub use notes::{Counts, Notes};
 pub use tailrace_scan::Type;
+pub use threads::{STACK_BYTES, runtime};
