@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tailrace_query::{STACK_BYTES, runtime};
+use tailrace_query::{STACK_BYTES, THREAD_NAME, runtime};
 use tokio::runtime::Runtime;
 
 /// How often a thread that waits looks for signals.
@@ -23,7 +23,7 @@ pub(crate) fn spawn(
 ) -> io::Result<()> {
     let runtime = runtime(threads)?;
     let thread = thread::Builder::new()
-        .name("tailrace-query".to_owned())
+        .name(THREAD_NAME.to_owned())
         .stack_size(STACK_BYTES);
     thread.spawn(move || {
         work(&runtime);

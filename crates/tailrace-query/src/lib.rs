@@ -31,4 +31,4 @@ pub use error::Error;
 pub use input::{Input, Lines, expand, open};
 pub use notes::{Counts, Notes};
 pub use tailrace_scan::Type;
-pub use threads::{STACK_BYTES, runtime};
+pub use threads::{STACK_BYTES, THREAD_NAME, runtime};

@@ -7,6 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 /// Stack of the thread that plans a query, in bytes.
 pub const STACK_BYTES: usize = 256 << 20;
 const WORKER_STACK_BYTES: usize = 64 << 20;
+/// What the threads are called in lists of threads.
+pub const THREAD_NAME: &str = "tailrace-query";
 
 /// The threads that run a query: so many, or as many as there are processors.
 ///
@@ -15,7 +17,10 @@ const WORKER_STACK_BYTES: usize = 64 << 20;
 /// They cannot be started.
 pub fn runtime(threads: Option<usize>) -> io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
-    builder.enable_all().thread_stack_size(WORKER_STACK_BYTES);
+    builder
+        .enable_all()
+        .thread_name(THREAD_NAME)
+        .thread_stack_size(WORKER_STACK_BYTES);
     if let Some(threads) = threads {
         builder.worker_threads(threads.max(1));
     }
