@@ -10,6 +10,7 @@ mod errors;
 mod query;
 mod result;
 mod stream;
+mod views;
 
 /// The module `tailrace._tailrace`.
 #[pyo3::pymodule]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use arrow::datatypes::SchemaRef;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,12 +15,15 @@ use crate::arguments::{Arguments, words};
 use crate::background::{spawn, wait};
 use crate::errors::{ReadError, exception, refused};
 use crate::result::QueryResult;
+use crate::views::exported;
 
 /// A query that is planned, and can be run.
 pub(crate) struct Query {
     pub(crate) sql: String,
     pub(crate) engine: Engine,
     pub(crate) plan: Plan,
+    /// The columns as consumers get them.
+    pub(crate) schema: SchemaRef,
     pub(crate) threads: Option<usize>,
 }
 
@@ -66,6 +70,7 @@ pub(crate) fn query(
     })?;
     let (engine, plan) = planned.map_err(|failure| failure.exception(py, &sql))?;
     Ok(QueryResult::new(Arc::new(Query {
+        schema: exported(&plan.schema()),
         sql,
         engine,
         plan,

@@ -47,7 +47,7 @@ impl QueryResult {
 
     /// The columns, for consumers of the Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.query.plan.schema().as_ref());
+        let schema = FFI_ArrowSchema::try_from(self.query.schema.as_ref());
         let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
@@ -64,8 +64,7 @@ impl QueryResult {
     }
 
     fn __repr__(&self) -> String {
-        let schema = self.query.plan.schema();
-        let columns = schema.fields().iter();
+        let columns = self.query.schema.fields().iter();
         let columns: Vec<_> = columns
             .map(|field| format!("{}: {}", field.name(), field.data_type()))
             .collect();

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use crate::background::{spawn, wait};
 use crate::errors::text;
 use crate::query::Query;
+use crate::views::converted;
 
 /// Batches that wait for their reader.
 const BATCHES_AHEAD: usize = 2;
@@ -56,7 +57,7 @@ impl Batches {
     /// The batches of a run that has not begun.
     pub(crate) fn new(query: Arc<Query>) -> Batches {
         Batches {
-            schema: query.plan.schema(),
+            schema: Arc::clone(&query.schema),
             query,
             state: State::Waiting,
             caller: thread::current().id(),
@@ -91,12 +92,14 @@ impl Batches {
 /// Waits for a message; Ctrl-C ends the wait.
 fn patiently(py: Python<'_>, messages: &mut Receiver<Message>) -> Result<Option<Message>, String> {
     wait(py, messages).map_err(|raised| {
+        let text = format!("the query was interrupted: {raised}");
         if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // Who reads the stream raises an error of its own. The interrupt is raised again as soon as Python goes on.
+            // Who reads the stream raises an error of its own. The interrupt is raised again as soon as Python goes on, which
+            // must not be here.
             let main = py.import("_thread");
             let _ = main.and_then(|main| main.call_method0("interrupt_main"));
         }
-        format!("the query was interrupted: {raised}")
+        text
     })
 }
 
@@ -144,10 +147,10 @@ fn start(query: Arc<Query>) -> io::Result<Run> {
 async fn run(query: &Query, sender: &SyncSender<Message>) -> Result<(), String> {
     let failed = |error: tailrace_query::Error| text(&error, &query.sql);
     let plan = query.plan.again().await.map_err(failed)?;
-    let mut batches = Gathered::new(plan.schema());
+    let mut batches = Gathered::new(Arc::clone(&query.schema));
     let mut result = Ok(());
     let each = |batch| {
-        result = batches.add(batch);
+        result = converted(batch, &query.schema).and_then(|batch| batches.add(batch));
         result.is_ok()
             && batches
                 .complete()

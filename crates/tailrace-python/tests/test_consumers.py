@@ -63,7 +63,7 @@ class Consumers(FilesTestCase):
         result = self.result
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
-        rows = connection.sql("SELECT * REPLACE (epoch_us(time) AS time) FROM result").fetchall()
+        rows = connection.sql("SELECT * REPLACE (epoch_us(time::TIMESTAMPTZ) AS time) FROM result").fetchall()
         names = list(self.expected[0])
         rows = [dict(zip(names, row)) for row in rows]
         for row in rows:

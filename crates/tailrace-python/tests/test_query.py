@@ -223,7 +223,7 @@ class Errors(FilesTestCase):
             self.assertIn(str(self.directory), str(raised.exception))
 
     def test_an_error_in_the_stream_comes_after_the_rows_before_it(self):
-        result = tailrace.query("SELECT 1 / (15000 - n) AS x FROM logs", self.numbers(20_000))
+        result = tailrace.query("SELECT 1 / (55000 - n) AS x FROM logs", self.numbers(60_000))
         reader = pa.RecordBatchReader.from_stream(result)
         self.assertEqual(reader.read_next_batch().num_rows, 8192)
         with self.assertRaisesRegex(pa.ArrowInvalid, "[Dd]ivide by zero"):

@@ -122,46 +122,41 @@ class Waiting(FilesTestCase):
     def test_polars_lets_other_threads_run(self):
         self.read_while_another_thread_writes(lambda result: polars.DataFrame(result).height)
 
-    def check_interrupt(self, before: str):
-        script = f"""
-            {before}
+    def check_interrupt(self, script: str, given: str):
+        with start(script, stdin=subprocess.PIPE) as process:
             try:
-                pa.table(result)
-            except pa.ArrowInvalid as error:
-                print(error, flush=True)
-                while True:
-                    pass
-        """
-        process = start(script, stdin=subprocess.PIPE)
-        with process:
-            try:
-                process.stdin.write('{"n":1}\n' * 40_000)
+                process.stdin.write(given)
                 process.stdin.flush()
                 self.assertEqual(process.stdout.readline(), "ready\n")
                 threading.Event().wait(0.3)
                 process.send_signal(signal.SIGINT)
-                process.wait(10)
+                # Its standard input is still open.
+                process.wait(SECONDS_MAX)
             finally:
                 process.kill()
-            return process.stdout.read(), process.stderr.read()
+            self.assertIn("KeyboardInterrupt", process.stderr.read())
 
     def test_an_interrupt_ends_a_stream_that_waits(self):
-        out, err = self.check_interrupt("""
+        script = """
             result = tailrace.query("SELECT sum(n) FROM logs", "-")
             print("ready", flush=True)
-        """)
-        self.assertIn("the query was interrupted: KeyboardInterrupt", out)
-        self.assertIn("KeyboardInterrupt", err)
+            try:
+                pa.table(result)
+            except pa.ArrowInvalid:
+                # The interrupt follows.
+                while True:
+                    pass
+        """
+        self.check_interrupt(script, '{"n":1}\n' * 40_000)
 
     def test_an_interrupt_ends_a_plan_that_waits(self):
         pipe = self.directory / "pipe"
         os.mkfifo(pipe)
-        out, err = self.check_interrupt(f"""
+        script = f"""
             print("ready", flush=True)
             result = tailrace.query("SELECT * FROM logs", {str(pipe)!r})
-        """)
-        self.assertEqual(out, "")
-        self.assertIn("KeyboardInterrupt", err)
+        """
+        self.check_interrupt(script, "")
 
 
 class Memory(FilesTestCase):
@@ -183,14 +178,14 @@ class Memory(FilesTestCase):
     def test_few_rows_of_a_large_file_do_not_keep_its_bytes(self):
         path = self.directory / "large.log"
         large_file(path, LINES)
-        sql = "SELECT message, \\"user\\" FROM logs WHERE level = 'ERROR'"
-        script = f"""
-            result = tailrace.query("{sql}", sys.argv[1], threads=2)
+        sql = """SELECT message, "user" FROM logs WHERE level = 'ERROR'"""
+        script = """
+            result = tailrace.query(sys.argv[2], sys.argv[1], threads=2)
             before = peak()
             table = pa.table(result)
             print(table.num_rows, table.get_total_buffer_size(), peak() - before)
         """
-        rows, size, growth = map(int, run(script, path).split())
+        rows, size, growth = map(int, run(script, path, sql).split())
         self.assertEqual(rows, LINES // 10_000)
         self.assertLess(size, 1 * MIB)
         self.assertLess(growth, 96 * MIB)

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::bounds::Bounds;
 use crate::error::Error;
-use crate::first_rows::{check_offsets, takes_first_rows};
+use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::follow::Followed;
 use crate::input::{Input, expand};
 use crate::notes::Notes;
@@ -191,6 +191,11 @@ impl Engine {
         let mut state = state;
         if takes_first_rows(&plan) {
             state.config_mut().options_mut().execution.target_partitions = 1;
+        }
+        if is_of_rows(&plan) {
+            // Batches that are dealt out for computing come back in another order.
+            let settings = state.config_mut().options_mut();
+            settings.optimizer.enable_round_robin_repartition = false;
         }
         let physical = state.create_physical_plan(&plan).await;
         Ok(Plan {
