@@ -175,7 +175,7 @@ fn hint(found: &Description) -> Option<String> {
 
 /// Whether `--columns` takes a name as a person would write it.
 fn can_be_named(name: &str) -> bool {
-    !name.contains(char::is_control) && !(name.contains(',') && name.contains('='))
+    !(name.contains(char::is_control) || name.contains(',') && name.contains('='))
 }
 
 /// A word as the shell takes it.
