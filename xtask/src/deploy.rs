@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
+use crate::venv;
 use crate::workspace::{Workspace, capture, is_ci, on_path, run as execute};
 
 /// promtool without the service discovery of clouds, which is most of it.
@@ -86,27 +87,9 @@ fn go_modules(workspace: &Workspace, dir: &Path, packages: &[&str]) -> Result<()
     Ok(())
 }
 
-/// The Python of an environment with the packages of `requirements.txt`, which is made anew when they change.
+/// The Python of an environment with the packages of `requirements.txt`.
 pub(crate) fn python(workspace: &Workspace) -> Result<PathBuf> {
-    let requirements = workspace.root.join("deploy/checks/requirements.txt");
-    let wanted = fs::read_to_string(&requirements)
-        .with_context(|| format!("cannot read {}", requirements.display()))?;
-    let dir = workspace.target.join("deploy/venv");
-    let python = dir.join("bin/python");
-    let stamp = dir.join("requirements.txt");
-    if python.is_file() && fs::read_to_string(&stamp).is_ok_and(|text| text == wanted) {
-        return Ok(python);
-    }
-    if !on_path("python3") {
-        bail!("python3 is not on the PATH");
-    }
-    let mut venv = workspace.command("python3", &["-m", "venv", "--clear"]);
-    execute(venv.arg(&dir)).context("no environment for Python can be made")?;
-    let install = ["-m", "pip", "install", "--quiet", "--requirement"];
-    let mut pip = workspace.command(&python, &install);
-    execute(pip.arg(&requirements)).context("its Python packages cannot be had")?;
-    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
-    Ok(python)
+    venv::python(workspace, "deploy", "deploy/checks/requirements.txt")
 }
 
 fn schemas(workspace: &Workspace, python: &Path) -> Result<()> {

@@ -18,6 +18,7 @@ mod kubernetes;
 mod oracle;
 mod package;
 mod page;
+mod python;
 mod readme;
 mod setup;
 mod steps;
@@ -25,6 +26,7 @@ mod test;
 mod timings;
 mod toolchain;
 mod torture;
+mod venv;
 
 use xtask::collector;
 use xtask::workspace::{self, Workspace};

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::steps::Steps;
 use crate::toolchain::Toolchain;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{book, collector, deny, deploy, kubernetes, oracle, package, page, readme};
+use crate::{book, collector, deny, deploy, kubernetes, oracle, package, page, python, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     kubernetes: kubernetes::Args,
 }
 
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     "fmt",
     "fuzz",
     "typos",
@@ -44,6 +44,7 @@ const STEPS: [&str; 14] = [
     "collector",
     "tests",
     "oracle",
+    "python",
     "page",
     "docs",
     "readme",
@@ -105,6 +106,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     if args.wants("oracle") {
         oracle::run(workspace, &mut steps);
+    }
+    if args.wants("python") {
+        python::run(workspace, &mut steps);
     }
     if args.wants("page") {
         page::run(workspace, &mut steps);

@@ -10,9 +10,9 @@ use anyhow::Context;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::archive::{Archive, Files, Written};
 use crate::bounds::Bounds;
 use crate::error::Error;
-use crate::first_rows::{check_offsets, takes_first_rows};
+use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::footers;
 use crate::input::Input;
 use crate::notes::Notes;
@@ -84,6 +84,9 @@ pub struct Engine {
 /// A query that is ready to run.
 pub struct Plan {
     plan: Arc<dyn ExecutionPlan>,
+    /// What the plan was made of, and with.
+    logical: LogicalPlan,
+    state: SessionState,
     context: SessionContext,
     sql: String,
 }
@@ -218,12 +221,16 @@ impl Engine {
         if takes_first_rows(&plan) {
             state.config_mut().options_mut().execution.target_partitions = 1;
         }
-        let plan = state
-            .create_physical_plan(&plan)
-            .await
-            .map_err(|error| refused(&error))?;
+        if is_of_rows(&plan) {
+            // Batches that are dealt out for computing come back in another order.
+            let settings = state.config_mut().options_mut();
+            settings.optimizer.enable_round_robin_repartition = false;
+        }
+        let physical = state.create_physical_plan(&plan).await;
         Ok(Plan {
-            plan,
+            plan: physical.map_err(|error| refused(&error))?,
+            logical: plan,
+            state,
             context: self.context.clone(),
             sql: sql.to_owned(),
         })
@@ -268,6 +275,24 @@ impl Plan {
     /// The plan as text, a step on each line.
     pub fn text(&self) -> String {
         displayable(self.plan.as_ref()).indent(false).to_string()
+    }
+
+    /// The same query, to run it once more: the files, as long as they were, and the columns stay what they are. Standard
+    /// input and pipes can be read once all the same.
+    ///
+    /// # Errors
+    ///
+    /// DataFusion refuses what it took before, which it does not.
+    pub async fn again(&self) -> Result<Plan, Error> {
+        // A physical plan keeps what its operators share while they run.
+        let plan = self.state.create_physical_plan(&self.logical).await;
+        Ok(Plan {
+            plan: plan.map_err(|error| Error::of(&error, &self.sql, true))?,
+            logical: self.logical.clone(),
+            state: self.state.clone(),
+            context: self.context.clone(),
+            sql: self.sql.clone(),
+        })
     }
 
     /// Runs the query; `each` is called with every batch, in the order of the files where the query has no order, and

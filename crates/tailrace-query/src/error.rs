@@ -92,6 +92,18 @@ impl Error {
         }
     }
 
+    /// What a person is told, line by line: what happened and where, the place in the SQL, and what to do next.
+    pub fn lines(&self, sql: &str) -> Vec<String> {
+        let place = self
+            .place
+            .map(|(line, column)| format!(" (SQL:{line}:{column})"));
+        let mut lines = vec![format!("{}{}", self.message, place.unwrap_or_default())];
+        let excerpt = self.excerpt(sql);
+        lines.extend(excerpt.iter().flat_map(|it| it.lines()).map(str::to_owned));
+        lines.extend(self.hint.clone());
+        lines
+    }
+
     /// The line of the SQL with a caret below the place.
     pub fn excerpt(&self, sql: &str) -> Option<String> {
         let (line, column) = self.place?;

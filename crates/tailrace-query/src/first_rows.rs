@@ -1,4 +1,4 @@
-//! Whether a result depends on the order in which the rows of a table are read, and where it must not.
+//! Whether a result depends on the order in which the rows of a table are read or has this order, and where it must not.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
@@ -71,7 +71,7 @@ fn has_offset(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether the rows are those of a table, one for one and in its order.
-fn is_of_rows(plan: &LogicalPlan) -> bool {
+pub(crate) fn is_of_rows(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(_) => true,
         LogicalPlan::Projection(_)

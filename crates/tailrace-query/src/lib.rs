@@ -6,6 +6,7 @@
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
 mod archive;
+mod arguments;
 mod bounds;
 mod describe;
 mod encode;
@@ -30,8 +31,10 @@ mod sample;
 mod scan;
 mod store;
 mod table;
+mod threads;
 
 pub use archive::{Archive, Written};
+pub use arguments::{severity_of, time_of, type_of};
 pub use bounds::Bounds;
 pub use describe::{Description, Key, describe};
 pub use encode::Encoder;
@@ -43,3 +46,4 @@ pub use notes::{Counts, Notes};
 pub use pruning::Pruning;
 pub use store::object::Object;
 pub use tailrace_scan::Type;
+pub use threads::{STACK_BYTES, THREAD_NAME, runtime};

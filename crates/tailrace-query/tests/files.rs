@@ -264,6 +264,24 @@ fn the_first_rows_are_those_of_the_first_file() {
 }
 
 #[test]
+fn computed_rows_come_in_the_order_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let lines: Vec<_> = (0..2000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    std::fs::write(&path, lines.concat()).unwrap();
+    let options = Options {
+        partitions: 4,
+        chunk_bytes: 1000,
+        ..Options::default()
+    };
+    let sql = "SELECT n FROM (SELECT abs(n) AS n FROM logs WHERE n % 7 <> 1) l WHERE n > 3";
+    let (rows, _) = ask(sql, &[Input::File(path)], options).unwrap();
+    let kept = (4..2000).filter(|n| n % 7 != 1);
+    let expected: String = kept.map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
 fn an_offset_in_a_subquery_has_an_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.log");

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use arrow::record_batch::RecordBatch;
-use tailrace_query::{Archive, Engine, Error, Input, Options, Plan, expand};
+use tailrace_query::{Archive, Engine, Error, Input, Options, Plan, STACK_BYTES, expand, runtime};
 
 use self::columns::{Columns, columns};
 use self::print::{How, Print};
@@ -87,10 +87,6 @@ fn half_of_memory() -> u64 {
     total.min(limit) / 2
 }
 
-/// Stack of the threads: plans of long conditions are deep.
-const STACK_BYTES: usize = 256 << 20;
-const WORKER_STACK_BYTES: usize = 64 << 20;
-
 /// Runs a query.
 ///
 /// # Errors
@@ -109,11 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     std::thread::scope(|scope| {
         let work = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .thread_stack_size(WORKER_STACK_BYTES)
-                .build()
-                .context("the threads of the query cannot be started")?;
+            let runtime = runtime(None).context("the threads of the query cannot be started")?;
             let answered = runtime.block_on(args.answer(&sql, &files, &inputs));
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
@@ -247,17 +239,7 @@ pub(crate) fn failure(error: &Error, sql: &str) -> Failure {
     if !error.is_usage {
         return Failure::Runtime(anyhow!("{}", error.message));
     }
-    let mut text = printed::shown(&error.message);
-    if let Some((line, column)) = error.place {
-        text += &format!(" (SQL:{line}:{column})");
-    }
-    if let Some(excerpt) = error.excerpt(sql) {
-        for line in excerpt.lines() {
-            text += &format!("\n{}", printed::shown(line));
-        }
-    }
-    if let Some(hint) = &error.hint {
-        text += &format!("\n{}", printed::shown(hint));
-    }
-    Failure::Usage(text)
+    let lines = error.lines(sql);
+    let lines: Vec<_> = lines.iter().map(|line| printed::shown(line)).collect();
+    Failure::Usage(lines.join("\n"))
 }

@@ -1,15 +1,6 @@
 //! `--columns NAME=TYPE,...`: names and types of columns.
 
-use tailrace_query::Type;
-
-/// The types that a column can be given.
-const TYPES: [Type; 5] = [
-    Type::Text,
-    Type::Int64,
-    Type::Float64,
-    Type::Boolean,
-    Type::Timestamp,
-];
+use tailrace_query::{Type, type_of};
 
 /// The columns of one `--columns`.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,10 +26,7 @@ fn column(text: &str) -> Result<(String, Type), String> {
     let (name, ty) = text
         .rsplit_once('=')
         .ok_or_else(|| format!("`{text}` is not NAME=TYPE, as in status=int64"))?;
-    let known = TYPES.into_iter().find(|known| known.name() == ty);
-    let ty =
-        known.ok_or_else(|| format!("`{ty}` is no type: {}", TYPES.map(Type::name).join(", ")))?;
-    Ok((name.to_owned(), ty))
+    Ok((name.to_owned(), type_of(ty)?))
 }
 
 #[cfg(test)]
