@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -73,7 +73,8 @@ pub struct Engine {
     context: SessionContext,
     options: Options,
     once: Once,
-    notes: Arc<Notes>,
+    /// Of the query that was planned last.
+    notes: Mutex<Arc<Notes>>,
 }
 
 /// A query that is ready to run.
@@ -121,13 +122,13 @@ impl Engine {
             context,
             options,
             once: Arc::default(),
-            notes: Arc::default(),
+            notes: Mutex::default(),
         })
     }
 
-    /// What was read so far.
-    pub fn notes(&self) -> &Notes {
-        &self.notes
+    /// What the query that was planned last has read so far.
+    pub fn notes(&self) -> Arc<Notes> {
+        Arc::clone(&self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Plans a query over `inputs`, the table `logs`, and over the files that it names itself.
@@ -137,6 +138,7 @@ impl Engine {
     /// The query is not valid, or a file cannot be read.
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
         let refused = |error: &DataFusionError| Error::of(error, sql, true);
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         let query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
         let names = names(&query);
         let statement = ast::Statement::Query(Box::new(query));
@@ -262,7 +264,7 @@ impl Engine {
         }
         let table = TableReference::bare(table.table().to_owned());
         let mut found = sample(&inputs, &self.options.bounds, &self.once).map_err(failed)?;
-        self.notes.planned(&found);
+        self.notes().planned(&found);
         let followed = words.map(|words| Followed::new(&words, &found));
         let followed = followed.transpose()?;
         for (name, ty) in &self.options.columns {
@@ -286,7 +288,7 @@ impl Engine {
             found,
             self.options.bounds,
             Arc::clone(&self.once),
-            Arc::clone(&self.notes),
+            self.notes(),
             self.options.chunk_bytes,
             self.options.split_bytes_min,
         );

@@ -26,5 +26,5 @@ pub use describe::{Description, Key, describe};
 pub use engine::{Engine, Options, Plan};
 pub use error::Error;
 pub use input::{Input, Lines, expand, open};
-pub use notes::{Counts, Notes};
+pub use notes::{Counts, Notes, Progress};
 pub use tailrace_scan::Type;

@@ -294,6 +294,7 @@ fn source_of(input: &Input, is_compressed: bool, format: Format, sampled: usize)
         input: input.clone(),
         splittable: len.filter(|_| is_lines && !is_compressed),
         weight: len.unwrap_or(sampled as u64),
+        file_bytes: len,
         is_compressed,
     }
 }

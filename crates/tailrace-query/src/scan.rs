@@ -121,7 +121,7 @@ impl Rows {
 
     /// The rows of a chunk that meet the condition; `None` if none does. All of it is counted.
     pub(crate) fn of_chunk(&mut self, chunk: &Chunk, input: &Input) -> Result<Option<RecordBatch>> {
-        self.shared.notes.read(chunk.bytes, chunk.len() as u64);
+        self.shared.notes.read(chunk);
         if chunk.len() == 0 {
             return Ok(None);
         }

@@ -5,20 +5,20 @@ mod columns;
 mod follow;
 mod notes;
 mod print;
+mod progress;
+mod session;
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::{Context, anyhow};
-use arrow::record_batch::RecordBatch;
-use tailrace_query::{Engine, Error, Input, Options, expand};
+use tailrace_query::{Error, Input, expand};
 
 use self::columns::{Columns, columns};
-use self::print::{How, Print};
+use self::print::How;
+use self::session::Session;
 use crate::cli::Failure;
-use crate::printed::{self, Printer, Stdout};
+use crate::printed;
 use crate::sysinfo;
 
 /// Arguments of `tailrace query`.
@@ -101,13 +101,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage("`-` is named more than once".to_owned()));
     }
     std::thread::scope(|scope| {
-        let work = || {
+        let work = move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
                 .thread_stack_size(WORKER_STACK_BYTES)
                 .build()
                 .context("the threads of the query cannot be started")?;
-            let answered = runtime.block_on(args.answer(&sql, &files, &inputs));
+            let session = Session::new(args, &files, inputs)?;
+            let answered = runtime.block_on(session.answer(&sql));
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
             answered
@@ -139,53 +140,6 @@ impl Args {
         let sql = fs::read_to_string(path)
             .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
         Ok((sql, self.sql.iter().chain(&self.files).cloned().collect()))
-    }
-
-    async fn answer(&self, sql: &str, files: &[String], inputs: &[Input]) -> Result<(), Failure> {
-        let started = Instant::now();
-        let engine = Engine::new(Options {
-            columns: self.columns.iter().flat_map(|it| it.0.clone()).collect(),
-            bounds: self.bounds.bounds()?,
-            rows_max: self.rows,
-            follow: self.follow.then(|| files.to_vec()),
-            memory_bytes: usize::try_from(self.memory_limit.unwrap_or_else(half_of_memory))
-                .unwrap_or(usize::MAX),
-            ..Options::default()
-        })?;
-        let refused = |error: Error| failure(&error, sql);
-        let plan = engine.plan(sql, inputs).await.map_err(refused)?;
-        let mut out = Stdout::lock();
-        if self.explain {
-            return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
-        }
-        let how = match self.follow {
-            true => follow::how(self.output)?,
-            false => self
-                .output
-                .unwrap_or_else(|| How::suiting(io::stdout().is_terminal())),
-        };
-        let mut print = Print::new(how, &plan.schema(), &mut out);
-        let mut written = Ok(());
-        let each = |batch: RecordBatch| {
-            written = print.add(&batch);
-            if self.follow && written.is_ok() {
-                written = print.flush();
-            }
-            written.is_ok()
-        };
-        let ended = match self.follow {
-            true => follow::until_signal(plan.run(each), engine.notes()).await?,
-            false => plan.run(each).await,
-        };
-        written?;
-        if ended.is_ok() {
-            // Half a result is not made to look like a whole one.
-            print.finish()?;
-        }
-        let mut stderr = Printer::stderr();
-        let counts = engine.notes().counts();
-        notes::print(&counts, self.stats.then_some(started), &mut stderr).context("stderr")?;
-        ended.map_err(refused)
     }
 }
 

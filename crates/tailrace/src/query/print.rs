@@ -39,6 +39,14 @@ impl How {
     pub(super) fn suiting(is_terminal: bool) -> How {
         if is_terminal { How::Table } else { How::Jsonl }
     }
+
+    /// Whether rows are printed while the query runs, and not only at its end.
+    pub(super) fn prints_rows(self) -> bool {
+        match self {
+            How::Jsonl | How::Json | How::Csv | How::Tsv => true,
+            How::Table | How::Markdown => false,
+        }
+    }
 }
 
 /// Rows of a table; more of them are counted.

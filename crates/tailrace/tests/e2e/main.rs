@@ -4,6 +4,7 @@
 
 mod support;
 mod support_bundle;
+mod terminal;
 
 mod admin_api;
 mod admin_socket;
@@ -28,6 +29,7 @@ mod page;
 mod query;
 mod query_bounds;
 mod query_follow;
+mod query_progress;
 mod queue;
 mod real_collector;
 mod refused;

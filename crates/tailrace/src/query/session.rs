@@ -1,0 +1,105 @@
+//! The queries of one command: the engine that answers them, and how each result is printed.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Instant;
+
+use anyhow::Context;
+use arrow::record_batch::RecordBatch;
+use tailrace_query::{Engine, Error, Input, Options};
+
+use super::print::{How, Print};
+use super::progress::Bar;
+use super::{Args, failure, follow, half_of_memory, notes};
+use crate::cli::Failure;
+use crate::printed::{Printer, Stdout};
+
+/// An engine with the files that are its table `logs`.
+pub(super) struct Session<'a> {
+    args: &'a Args,
+    engine: Engine,
+    inputs: Vec<Input>,
+}
+
+impl<'a> Session<'a> {
+    /// A session over `inputs`, which `files` names.
+    ///
+    /// # Errors
+    ///
+    /// The options contradict each other.
+    pub(super) fn new(
+        args: &'a Args,
+        files: &[String],
+        inputs: Vec<Input>,
+    ) -> Result<Session<'a>, Failure> {
+        let memory_bytes = args.memory_limit.unwrap_or_else(half_of_memory);
+        let engine = Engine::new(Options {
+            columns: args.columns.iter().flat_map(|it| it.0.clone()).collect(),
+            bounds: args.bounds.bounds()?,
+            rows_max: args.rows,
+            follow: args.follow.then(|| files.to_vec()),
+            memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX),
+            ..Options::default()
+        })?;
+        Ok(Session {
+            args,
+            engine,
+            inputs,
+        })
+    }
+
+    /// Runs a query, and prints its result and what is to say about it.
+    ///
+    /// # Errors
+    ///
+    /// The query is not valid, a file cannot be read, or nobody reads the result.
+    pub(super) async fn answer(&self, sql: &str) -> Result<(), Failure> {
+        let started = Instant::now();
+        let refused = |error: Error| failure(&error, sql);
+        let plan = self.engine.plan(sql, &self.inputs).await.map_err(refused)?;
+        let mut out = Stdout::lock();
+        if self.args.explain {
+            return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
+        }
+        let is_following = self.args.follow;
+        let how = self.how()?;
+        let mut print = Print::new(how, &plan.schema(), &mut out);
+        let notes = self.engine.notes();
+        let mut bar = (!is_following).then(|| Bar::start(notes.clone(), how.prints_rows()));
+        let mut written = Ok(());
+        let each = |batch: RecordBatch| {
+            if let Some(bar) = &mut bar {
+                bar.before_rows();
+            }
+            written = print.add(&batch);
+            if is_following && written.is_ok() {
+                written = print.flush();
+            }
+            written.is_ok()
+        };
+        let ended = match is_following {
+            true => follow::until_signal(plan.run(each), &notes).await?,
+            false => plan.run(each).await,
+        };
+        drop(bar);
+        written?;
+        if ended.is_ok() {
+            // Half a result is not made to look like a whole one.
+            print.finish()?;
+        }
+        let mut stderr = Printer::stderr();
+        let started = self.args.stats.then_some(started);
+        notes::print(&notes.counts(), started, &mut stderr).context("stderr")?;
+        ended.map_err(refused)
+    }
+
+    /// The form of the result.
+    fn how(&self) -> Result<How, Failure> {
+        match self.args.follow {
+            true => follow::how(self.args.output),
+            false => {
+                let suiting = || How::suiting(io::stdout().is_terminal());
+                Ok(self.args.output.unwrap_or_else(suiting))
+            }
+        }
+    }
+}
