@@ -4,6 +4,7 @@ mod bounds;
 mod columns;
 mod follow;
 mod notes;
+mod plot;
 mod print;
 mod progress;
 mod session;
@@ -40,6 +41,10 @@ pub(crate) struct Args {
     /// How the result is printed; by default a table on a terminal, JSON lines elsewhere
     #[arg(short, long, value_name = "HOW")]
     output: Option<How>,
+    /// Draw the result as a chart in the terminal. The first column is a time or a group, and numbers follow: columns over the
+    /// time, or bars for the groups
+    #[arg(long)]
+    plot: bool,
     /// Print at most so many rows, and stop reading when they are there
     #[arg(short = 'n', long, value_name = "N")]
     rows: Option<usize>,

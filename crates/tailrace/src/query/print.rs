@@ -32,6 +32,8 @@ pub(super) enum How {
     Tsv,
     /// A table in Markdown
     Markdown,
+    /// A chart as an SVG document, of a result as `--plot` draws it
+    Svg,
 }
 
 impl How {
@@ -44,7 +46,7 @@ impl How {
     pub(super) fn prints_rows(self) -> bool {
         match self {
             How::Jsonl | How::Json | How::Csv | How::Tsv => true,
-            How::Table | How::Markdown => false,
+            How::Table | How::Markdown | How::Svg => false,
         }
     }
 }
@@ -110,6 +112,8 @@ impl<'o> Print<'o> {
             How::Json => json::<Elements>(batch, &mut bytes)?,
             How::Csv => csv(batch, b',', self.rows == 0, &mut bytes)?,
             How::Tsv => csv(batch, b'\t', self.rows == 0, &mut bytes)?,
+            // A chart is drawn by `plot`.
+            How::Svg => {}
         }
         if self.how == How::Json && batch.num_rows() > 0 {
             let before = if self.rows == 0 { b"[" } else { b"," };
@@ -168,7 +172,7 @@ impl<'o> Print<'o> {
             How::Table | How::Markdown => format!("{}\n", self.table),
             How::Json if self.rows == 0 => "[]\n".to_owned(),
             How::Json => "]\n".to_owned(),
-            How::Jsonl | How::Csv | How::Tsv => String::new(),
+            How::Jsonl | How::Csv | How::Tsv | How::Svg => String::new(),
         };
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")

@@ -7,6 +7,7 @@ use anyhow::Context;
 use arrow::record_batch::RecordBatch;
 use tailrace_query::{Engine, Error, Input, Options};
 
+use super::plot::{Canvas, Plot};
 use super::print::{How, Print};
 use super::progress::Bar;
 use super::{Args, failure, follow, half_of_memory, notes};
@@ -62,9 +63,12 @@ impl<'a> Session<'a> {
         }
         let is_following = self.args.follow;
         let how = self.how()?;
-        let mut print = Print::new(how, &plan.schema(), &mut out);
+        let mut print = match self.canvas(how) {
+            Some(canvas) => Printing::Chart(Plot::new(canvas, &plan.schema(), &mut out)?),
+            None => Printing::Rows(Print::new(how, &plan.schema(), &mut out)),
+        };
         let notes = self.engine.notes();
-        let mut bar = (!is_following).then(|| Bar::start(notes.clone(), how.prints_rows()));
+        let mut bar = (!is_following).then(|| Bar::start(notes.clone(), print.prints_rows(how)));
         let mut written = Ok(());
         let each = |batch: RecordBatch| {
             if let Some(bar) = &mut bar {
@@ -94,12 +98,59 @@ impl<'a> Session<'a> {
 
     /// The form of the result.
     fn how(&self) -> Result<How, Failure> {
-        match self.args.follow {
-            true => follow::how(self.args.output),
-            false => {
-                let suiting = || How::suiting(io::stdout().is_terminal());
-                Ok(self.args.output.unwrap_or_else(suiting))
-            }
+        let refused = |text: &str| Err(Failure::Usage(text.to_owned()));
+        match self.args.output {
+            _ if self.args.plot && self.args.follow => refused(
+                "`--plot` draws a whole result, and a query with `-f` has none: leave out one of them",
+            ),
+            Some(how) if self.args.plot && how != How::Svg => refused(
+                "`--plot` draws a chart, and `-o` asks for rows: leave out one of them, or draw with `-o svg`",
+            ),
+            output if self.args.follow => follow::how(output),
+            Some(how) => Ok(how),
+            None => Ok(How::suiting(io::stdout().is_terminal())),
+        }
+    }
+
+    /// Where a chart is drawn, if one is asked for.
+    fn canvas(&self, how: How) -> Option<Canvas> {
+        match how {
+            How::Svg => Some(Canvas::Svg),
+            _ => self.args.plot.then_some(Canvas::Text),
+        }
+    }
+}
+
+/// A result on its way to the standard output.
+enum Printing<'o> {
+    Rows(Print<'o>),
+    Chart(Plot<'o>),
+}
+
+impl Printing<'_> {
+    /// Whether rows are printed while the query runs.
+    fn prints_rows(&self, how: How) -> bool {
+        matches!(self, Printing::Rows(_)) && how.prints_rows()
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        match self {
+            Printing::Rows(rows) => rows.add(batch),
+            Printing::Chart(chart) => chart.add(batch),
+        }
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        match self {
+            Printing::Rows(rows) => rows.flush(),
+            Printing::Chart(_) => Ok(()),
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Printing::Rows(rows) => rows.finish(),
+            Printing::Chart(chart) => chart.finish(),
         }
     }
 }

@@ -29,6 +29,7 @@ mod page;
 mod query;
 mod query_bounds;
 mod query_follow;
+mod query_plot;
 mod query_progress;
 mod queue;
 mod real_collector;
