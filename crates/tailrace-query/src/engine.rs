@@ -82,6 +82,7 @@ pub struct Plan {
     plan: Arc<dyn ExecutionPlan>,
     context: SessionContext,
     sql: String,
+    notes: Arc<Notes>,
 }
 
 /// Batches of a partition that may wait for those before it.
@@ -129,6 +130,15 @@ impl Engine {
     /// What the query that was planned last has read so far.
     pub fn notes(&self) -> Arc<Notes> {
         Arc::clone(&self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The names of all functions that a query can call.
+    pub fn functions(&self) -> Vec<String> {
+        let state = self.context.state();
+        let scalar = state.scalar_functions().keys();
+        let aggregate = state.aggregate_functions().keys();
+        let window = state.window_functions().keys();
+        scalar.chain(aggregate).chain(window).cloned().collect()
     }
 
     /// Plans a query over `inputs`, the table `logs`, and over the files that it names itself.
@@ -199,6 +209,7 @@ impl Engine {
             plan,
             context: self.context.clone(),
             sql: sql.to_owned(),
+            notes: self.notes(),
         })
     }
 
@@ -310,6 +321,9 @@ impl Engine {
                 "{path}: a compressed table cannot be read; decompress it first"
             )));
         }
+        // An earlier query may have read it.
+        let known = self.context.deregister_table(name.clone());
+        known.map_err(|error| Error::of(&error, "", false))?;
         let added = if path.ends_with(".csv") {
             self.context
                 .register_csv(name, path, CsvReadOptions::new())
@@ -381,13 +395,14 @@ impl Plan {
         displayable(self.plan.as_ref()).indent(false).to_string()
     }
 
-    /// Runs the query; `each` is called with every batch, in the order of the files where the query has no order, and
+    /// Runs the query, until it has ended or the future is dropped; `each` is called with every batch, in the order of the files where the query has no order, and
     /// ends the query by `false`.
     ///
     /// # Errors
     ///
     /// The data cannot be read, or a value cannot be computed.
     pub async fn run(self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
+        let _running = Running(Arc::clone(&self.notes));
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
         let task = self.context.task_ctx();
         let streams = execute_stream_partitioned(Arc::clone(&self.plan), task);
@@ -398,9 +413,20 @@ impl Plan {
                 if !each(batch.map_err(|error| failed(&error))?) {
                     return Ok(());
                 }
+                // Whoever waits for something else as well has a turn.
+                tokio::task::yield_now().await;
             }
         }
         Ok(())
+    }
+}
+
+/// A query that runs. Its scans end when this is dropped.
+struct Running(Arc<Notes>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -421,6 +447,14 @@ impl Ahead {
         ended
             .err()
             .map(|error| Err(DataFusionError::ExecutionJoin(Box::new(error))))
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.abort();
+        }
     }
 }
 

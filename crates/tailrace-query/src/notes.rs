@@ -18,6 +18,7 @@ pub struct Notes {
     file_bytes: AtomicU64,
     file_bytes_total: AtomicU64,
     has_unknown_size: AtomicBool,
+    has_ended: AtomicBool,
     records: AtomicU64,
     kept: AtomicU64,
     prefiltered: AtomicU64,
@@ -93,6 +94,15 @@ impl Notes {
                 None => self.has_unknown_size.store(true, Ordering::Relaxed),
             }
         }
+    }
+
+    /// Nobody wants more rows of the query.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 
     /// How far the query is now.

@@ -83,7 +83,7 @@ impl Iterator for Batches {
 impl Batches {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let external = |error: anyhow::Error| DataFusionError::External(error.into());
-        loop {
+        while !self.rows.shared.notes.has_ended() {
             let Some((reader, input)) = &mut self.open else {
                 let Some(part) = self.parts.next() else {
                     return Ok(None);
@@ -102,6 +102,7 @@ impl Batches {
                 return Ok(Some(batch));
             }
         }
+        Ok(None)
     }
 }
 

@@ -7,10 +7,11 @@ mod notes;
 mod plot;
 mod print;
 mod progress;
+mod prompt;
 mod session;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use tailrace_query::{Error, Input, expand};
@@ -27,10 +28,12 @@ use crate::sysinfo;
 #[command(after_help = "Examples:\n  \
     tailrace query \"SELECT level, count(*) AS n FROM logs GROUP BY level ORDER BY n DESC\" app.log\n  \
     kubectl logs deploy/web | tailrace query \"SELECT * FROM logs WHERE status >= 500\" -\n  \
+    tailrace query '/var/log/app/*.log'\n  \
     tailrace query \"SELECT a.user, b.team FROM 'events.ndjson' a JOIN 'users.csv' b ON a.user = b.id\"")]
 pub(crate) struct Args {
-    /// The query; with `--file`, the first of the files
-    #[arg(value_name = "SQL", required_unless_present = "file")]
+    /// The query. Without one a prompt opens in a terminal, for queries of the files that are named; with `--file`, it is the
+    /// first of the files
+    #[arg(value_name = "SQL")]
     sql: Option<String>,
     /// The files that are the table `logs`: paths, globs, directories, or `-` for standard input
     #[arg(value_name = "FILE")]
@@ -95,7 +98,7 @@ const WORKER_STACK_BYTES: usize = 64 << 20;
 ///
 /// A query that is not valid, or a file that cannot be read.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (sql, files) = args.sql_and_files()?;
+    let Asked { sql, files } = args.asked()?;
     let inputs = expand(&files)?;
     if inputs
         .iter()
@@ -113,7 +116,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 .build()
                 .context("the threads of the query cannot be started")?;
             let session = Session::new(args, &files, inputs)?;
-            let answered = runtime.block_on(session.answer(&sql));
+            let answered = match &sql {
+                Some(sql) => runtime.block_on(session.answer(sql)),
+                None => prompt::run(&session, &runtime),
+            };
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
             answered
@@ -130,22 +136,63 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
+/// What is asked for.
+struct Asked {
+    /// The query. `None`: those that are written at the prompt.
+    sql: Option<String>,
+    /// What names the files of `logs`.
+    files: Vec<String>,
+}
+
 impl Args {
-    fn sql_and_files(&self) -> Result<(String, Vec<String>), Failure> {
-        let Some(path) = &self.file else {
-            let sql = self.sql.clone().unwrap_or_default();
-            if self.files.is_empty() && !sql.contains(char::is_whitespace) {
-                return Err(Failure::Usage(format!(
-                    "`{}` is no query, which comes first: `tailrace query 'SELECT * FROM logs' FILE`",
-                    printed::shown(&sql)
-                )));
+    fn asked(&self) -> Result<Asked, Failure> {
+        let words = || self.sql.iter().chain(&self.files).cloned().collect();
+        if let Some(path) = &self.file {
+            let sql = fs::read_to_string(path)
+                .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
+            return Ok(Asked {
+                sql: Some(sql),
+                files: words(),
+            });
+        }
+        let refused = |text: String| Err(Failure::Usage(text));
+        let usage = "`tailrace query 'SELECT * FROM logs' FILE`";
+        match &self.sql {
+            Some(sql) if !names_files(sql) => {
+                let is_query = !self.files.is_empty() || sql.contains(char::is_whitespace);
+                if !is_query {
+                    let sql = printed::shown(sql);
+                    return refused(format!("`{sql}` is no query, which comes first: {usage}"));
+                }
+                Ok(Asked {
+                    sql: Some(sql.clone()),
+                    files: self.files.clone(),
+                })
             }
-            return Ok((sql, self.files.clone()));
-        };
-        let sql = fs::read_to_string(path)
-            .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
-        Ok((sql, self.sql.iter().chain(&self.files).cloned().collect()))
+            Some(file) if !prompt::is_possible() => {
+                let file = printed::shown(file);
+                refused(format!(
+                    "`{file}` is a file, and the query comes first: {usage}. Without a query a prompt opens in a terminal, and this is none"
+                ))
+            }
+            None if !prompt::is_possible() => refused(format!(
+                "no query was given: {usage}. Without one a prompt opens in a terminal, and this is none"
+            )),
+            _ if self.follow => refused(format!(
+                "`-f` needs a query: {usage} -f; at the prompt files are not followed"
+            )),
+            _ => Ok(Asked {
+                sql: None,
+                files: words(),
+            }),
+        }
     }
+}
+
+/// Whether a word is no query but names files.
+fn names_files(word: &str) -> bool {
+    let is_glob = word.contains(['*', '?', '[', '{']) && !word.contains(char::is_whitespace);
+    Path::new(word).exists() || (is_glob && expand(&[word.to_owned()]).is_ok())
 }
 
 /// How a query that was refused or failed ends the command.

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
 use anyhow::Context;
+use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
 use tailrace_query::{Engine, Error, Input, Options};
 
@@ -46,6 +47,34 @@ impl<'a> Session<'a> {
             engine,
             inputs,
         })
+    }
+
+    /// The names and types of the columns of `logs`; none without files.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub(super) async fn columns(&self) -> Result<Vec<(String, DataType)>, Failure> {
+        if self.inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT * FROM logs";
+        let plan = self.engine.plan(sql, &self.inputs).await;
+        let schema = plan.map_err(|error| failure(&error, sql))?.schema();
+        let columns = schema.fields().iter();
+        Ok(columns
+            .map(|field| (field.name().clone(), field.data_type().clone()))
+            .collect())
+    }
+
+    /// The files of `logs`.
+    pub(super) fn files(&self) -> Vec<String> {
+        self.inputs.iter().map(Input::name).collect()
+    }
+
+    /// The functions that a query can call.
+    pub(super) fn functions(&self) -> Vec<String> {
+        self.engine.functions()
     }
 
     /// Runs a query, and prints its result and what is to say about it.

@@ -31,6 +31,7 @@ mod query_bounds;
 mod query_follow;
 mod query_plot;
 mod query_progress;
+mod query_prompt;
 mod queue;
 mod real_collector;
 mod refused;
