@@ -178,6 +178,9 @@ impl Args {
             None if !prompt::is_possible() => refused(format!(
                 "no query was given: {usage}. Without one a prompt opens in a terminal, and this is none"
             )),
+            _ if self.files.iter().any(|file| file == "-") => refused(
+                "`-` is the standard input, from which the prompt reads queries: name files, or give a query".to_owned(),
+            ),
             _ if self.follow => refused(format!(
                 "`-f` needs a query: {usage} -f; at the prompt files are not followed"
             )),

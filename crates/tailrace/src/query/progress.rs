@@ -11,7 +11,7 @@ use rustix::fs::{FileType, fstat};
 use tailrace_query::{Notes, Progress};
 
 /// A query that is faster has no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The bar. It is drawn by a thread of its own, since those of the query are busy, and is gone when this is dropped.
@@ -74,7 +74,7 @@ fn is_file() -> bool {
 /// Draws the bar until the query has ended.
 fn draw(notes: &Notes, running: &Receiver<()>) {
     let started = Instant::now();
-    if running.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+    if running.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
         return;
     }
     let bar = ProgressBar::new_spinner();
@@ -84,7 +84,7 @@ fn draw(notes: &Notes, running: &Receiver<()>) {
             Some(total) => {
                 bar.set_length(total);
                 bar.set_position(progress.file_bytes.min(total));
-                "{spinner} {bar:24} {percent:>3} % {wide_msg}"
+                "{spinner} {bar:12} {percent:>3} % {wide_msg}"
             }
             None => "{spinner} {wide_msg}",
         };

@@ -46,7 +46,7 @@ fn a_result_is_drawn_in_the_terminal_and_as_svg() {
         "{drawn}"
     );
     assert!(
-        drawn.contains("2026-03-01T10:00:00Z to 2026-03-01T10:50:00Z"),
+        drawn.contains("2026-03-01 10:00:00 to 10:50:00 UTC"),
         "{drawn}"
     );
     for sql in [groups, by_time] {

@@ -35,7 +35,7 @@ fn a_slow_query_shows_how_far_it_is_until_it_ends() {
     // The query waits for the end of the pipe, and shows that it does.
     let mut writer = File::options().write(true).open(&pipe).unwrap();
     writer.write_all(lines().as_bytes()).unwrap();
-    let drawn = terminal.until("rows kept");
+    let drawn = terminal.until(" rows kept");
     assert!(drawn.contains("read, "), "{drawn:?}");
     drop(writer);
     let mut result = String::new();

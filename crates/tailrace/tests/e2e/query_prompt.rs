@@ -27,6 +27,12 @@ fn bench() -> Bench {
     bench
 }
 
+/// Types, and waits for an answer with this text and for the next prompt.
+fn ask(terminal: &mut Terminal, keys: &str, expected: &str) -> String {
+    terminal.write(keys);
+    terminal.until(expected) + &terminal.until("tailrace> ")
+}
+
 #[test]
 fn a_session_answers_one_query_after_the_other() {
     let bench = bench();
@@ -35,33 +41,27 @@ fn a_session_answers_one_query_after_the_other() {
     let (mut terminal, mut child) = prompt(&bench);
     // A query of two lines.
     terminal.write("SELECT sum(n) AS total\r");
-    terminal.write("FROM logs;\r");
-    terminal.until("4498500");
+    ask(&mut terminal, "FROM logs;\r", "4498500");
     // A mistake is shown where it is, and ends nothing.
-    terminal.write("SELECT m FROM logs;\r");
-    terminal.until("there is no column `m` (SQL:1:8)");
-    terminal.until("^");
+    let shown = ask(&mut terminal, "SELECT m FROM logs;\r", "`m` (SQL:1:8)");
+    assert!(shown.contains("\n         ^"), "{shown:?}");
     // The tab key completes a column. What the file holds is escaped.
-    terminal.write("SELECT sta\t FROM logs WHERE n = 2999;\r");
-    terminal.until("s\\u{1b}2999");
+    let by_tab = "SELECT statu\t FROM logs WHERE n = 2999;\r";
+    ask(&mut terminal, by_tab, "s\\u{1b}2999");
     // A table that DataFusion reads itself, twice.
     for _ in 0..2 {
-        terminal.write(&format!("SELECT name {csv}"));
-        terminal.until("Anna");
+        ask(&mut terminal, &format!("SELECT name {csv}"), "Anna");
     }
-    terminal.write("\\d\r");
-    terminal.until("int64");
-    terminal.write(".nonsense\r");
-    terminal.until("there is no command `.nonsense`");
+    ask(&mut terminal, "\\d\r", "int64");
+    ask(&mut terminal, ".none\r", "there is no command `.none`");
     terminal.write("\u{4}");
     assert!(child.wait().unwrap().success());
     let history = bench.path("state/tailrace/history");
     let mode = fs::metadata(&history).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // The next session has the queries of this one: the arrow key brings the last one but one.
+    // The next session has the queries of this one.
     let (mut terminal, mut child) = prompt(&bench);
-    terminal.write("\u{1b}[A\u{1b}[A\u{1b}[A\r");
-    terminal.until("Anna");
+    ask(&mut terminal, "\u{1b}[A\u{1b}[A\u{1b}[A\r", "Anna");
     terminal.write(".quit\r");
     assert!(child.wait().unwrap().success());
 }
@@ -74,16 +74,14 @@ fn an_interrupt_ends_the_query_and_not_the_session() {
         "SELECT count(*) FROM logs a, logs b, logs c, logs d WHERE a.n + b.n + c.n + d.n < 0;\r",
     );
     // The bar shows that it runs.
-    terminal.until("rows kept");
+    terminal.until(" rows");
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, Signal::INT).unwrap();
-    terminal.until("the query was interrupted");
-    terminal.write("SELECT 40 + 2 AS answer;\r");
-    terminal.until("42");
+    ask(&mut terminal, "", "the query was interrupted");
+    ask(&mut terminal, "SELECT 40 + 2 AS answer;\r", "42");
     // At the prompt Ctrl-C clears what is written.
-    terminal.write("SELECT nonsense\u{3}");
-    terminal.write("SELECT 40 + 3 AS answer;\r");
-    terminal.until("43");
+    ask(&mut terminal, "SELECT nonsense\u{3}", "nonsense");
+    ask(&mut terminal, "SELECT 40 + 3 AS answer;\r", "43");
     terminal.write("\u{4}");
     assert!(child.wait().unwrap().success());
 }

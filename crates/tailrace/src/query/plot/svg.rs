@@ -130,7 +130,7 @@ fn lines(chart: &Chart, (min, max): (f64, f64), top: f64, out: &mut String) -> f
     for (series, colour) in chart.series.iter().zip(COLOURS) {
         path(&series.points, x_of, y_of, colour, out);
     }
-    let span = format!("{} to {}", ticks::rfc3339(start), ticks::rfc3339(last));
+    let span = ticks::span(start, last);
     let middle = (area.left + area.right) / 2.0;
     put(out, (middle, area.bottom + 40.0), "middle", &span);
     area.bottom + 60.0

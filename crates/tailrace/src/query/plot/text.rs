@@ -171,7 +171,7 @@ impl TimeAxis {
         }
         let axis: String = axis.into_iter().collect();
         let last = self.end.saturating_sub(self.step.max(1));
-        let span = format!("{} to {}", ticks::rfc3339(self.start), ticks::rfc3339(last));
+        let span = fitted(&ticks::span(self.start, last), self.cells);
         [
             style::dim(format!("{:margin$} └{axis}", "")).to_string(),
             style::dim(format!("{:margin$}  {labels}", "")).to_string(),

@@ -134,6 +134,16 @@ fn time_label(tick: i64, step: i64) -> String {
     }
 }
 
+/// Two times as text, the date once where it is the same.
+pub(super) fn span(start: i64, end: i64) -> String {
+    let (start, end) = (rfc3339(start), rfc3339(end));
+    if start[..10] != end[..10] {
+        return format!("{start} to {end}");
+    }
+    let time = |text: &str| text[11..].trim_end_matches('Z').to_owned();
+    format!("{} {} to {} UTC", &start[..10], time(&start), time(&end))
+}
+
 /// A time as text, in UTC.
 pub(super) fn rfc3339(ns: i64) -> String {
     let mut text = Vec::new();
@@ -186,6 +196,19 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(number(value), expected);
         }
+    }
+
+    #[test]
+    fn a_span_has_its_date_once() {
+        let (start, day) = (1_772_366_400 * SECOND, 24 * 3600 * SECOND);
+        assert_eq!(
+            span(start, start + 1_500_000_000),
+            "2026-03-01 12:00:00 to 12:00:01.500 UTC"
+        );
+        assert_eq!(
+            span(start, start + day),
+            "2026-03-01T12:00:00Z to 2026-03-02T12:00:00Z"
+        );
     }
 
     #[test]
