@@ -184,7 +184,7 @@ impl Seen {
         for part in parts {
             let mut reader = Reader::new(part, once, chunk_bytes)?;
             while let Some(chunk) = reader.next()? {
-                notes.read(chunk.bytes, chunk.len() as u64);
+                notes.read(&chunk);
                 seen.add(&scanner.scan(&chunk.records(0)));
             }
         }

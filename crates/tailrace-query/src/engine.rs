@@ -4,7 +4,7 @@ mod tables;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -78,7 +78,8 @@ pub struct Engine {
     context: SessionContext,
     options: Options,
     once: Once,
-    notes: Arc<Notes>,
+    /// Of the query that was planned last.
+    notes: Mutex<Arc<Notes>>,
 }
 
 /// A query that is ready to run.
@@ -89,6 +90,7 @@ pub struct Plan {
     state: SessionState,
     context: SessionContext,
     sql: String,
+    notes: Arc<Notes>,
 }
 
 /// Consumers of memory that an error names.
@@ -151,13 +153,22 @@ impl Engine {
             context,
             options,
             once: Arc::default(),
-            notes: Arc::default(),
+            notes: Mutex::default(),
         })
     }
 
-    /// What was read so far.
-    pub fn notes(&self) -> &Notes {
-        &self.notes
+    /// What the query that was planned last has read so far.
+    pub fn notes(&self) -> Arc<Notes> {
+        Arc::clone(&self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The names of all functions that a query can call.
+    pub fn functions(&self) -> Vec<String> {
+        let state = self.context.state();
+        let scalar = state.scalar_functions().keys();
+        let aggregate = state.aggregate_functions().keys();
+        let window = state.window_functions().keys();
+        scalar.chain(aggregate).chain(window).cloned().collect()
     }
 
     /// Plans a query over `inputs`, the table `logs`, and over the files that it names itself.
@@ -167,6 +178,7 @@ impl Engine {
     /// The query is not valid, or a file cannot be read.
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
         let refused = |error: &DataFusionError| Error::of(error, sql, true);
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         let query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
         let names = names(&query);
         let statement = ast::Statement::Query(Box::new(query));
@@ -233,6 +245,7 @@ impl Engine {
             state,
             context: self.context.clone(),
             sql: sql.to_owned(),
+            notes: self.notes(),
         })
     }
 }
@@ -292,22 +305,27 @@ impl Plan {
             state: self.state.clone(),
             context: self.context.clone(),
             sql: self.sql.clone(),
+            notes: Arc::clone(&self.notes),
         })
     }
 
-    /// Runs the query; `each` is called with every batch, in the order of the files where the query has no order, and
+    /// Runs the query, until it has ended or the future is dropped; `each` is called with every batch, in the order of the files
+    /// where the query has no order, and
     /// ends the query by `false`.
     ///
     /// # Errors
     ///
     /// The data cannot be read, or a value cannot be computed.
     pub async fn run(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
+        let _running = Running(Arc::clone(&self.notes));
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
         for partition in &mut self.partitions()? {
             while let Some(batch) = partition.next().await {
                 if !each(batch.map_err(|error| failed(&error))?) {
                     return Ok(());
                 }
+                // Whoever waits for something else as well has a turn.
+                tokio::task::yield_now().await;
             }
         }
         Ok(())
@@ -354,6 +372,15 @@ impl Plan {
     }
 }
 
+/// A query that runs. Its scans end when this is dropped.
+struct Running(Arc<Notes>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// A partition that runs ahead; it ends when this is dropped.
 struct Ahead {
     batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
@@ -371,6 +398,14 @@ impl Ahead {
         ended
             .err()
             .map(|error| Err(DataFusionError::ExecutionJoin(Box::new(error))))
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.abort();
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
 use flate2::bufread::MultiGzDecoder;
@@ -74,6 +75,22 @@ pub struct Lines {
     bytes: Box<dyn Read + Send>,
     name: String,
     is_compressed: bool,
+    /// Bytes read before decompression, and not yet taken.
+    file_bytes: Arc<AtomicU64>,
+}
+
+/// Counts the bytes that are read.
+struct Counted {
+    raw: Box<dyn Read + Send>,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(buffer)?;
+        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
 }
 
 /// Opens a file, called `name` in messages; `None` is standard input.
@@ -97,7 +114,11 @@ pub fn open(path: Option<&Path>, name: String) -> anyhow::Result<Lines> {
 }
 
 fn decompressed(raw: Box<dyn Read + Send>, name: String) -> anyhow::Result<Lines> {
-    let mut raw = BufReader::new(raw);
+    let file_bytes = Arc::<AtomicU64>::default();
+    let mut raw = BufReader::new(Counted {
+        raw,
+        bytes: Arc::clone(&file_bytes),
+    });
     let head = raw
         .fill_buf()
         .with_context(|| format!("{name}: cannot be read"))?;
@@ -114,6 +135,7 @@ fn decompressed(raw: Box<dyn Read + Send>, name: String) -> anyhow::Result<Lines
         bytes,
         name,
         is_compressed: is_gzip || is_zstd,
+        file_bytes,
     })
 }
 
@@ -154,6 +176,11 @@ impl Lines {
             }
         }
         Ok(at)
+    }
+
+    /// The bytes read before decompression since the last call.
+    pub(crate) fn take_file_bytes(&mut self) -> u64 {
+        self.file_bytes.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn is_compressed(&self) -> bool {

@@ -42,7 +42,7 @@ pub use engine::{Engine, Options, Plan};
 pub use error::Error;
 pub use expand::expand;
 pub use input::{Input, Lines, open};
-pub use notes::{Counts, Notes};
+pub use notes::{Counts, Notes, Progress};
 pub use pruning::Pruning;
 pub use store::object::Object;
 pub use tailrace_scan::Type;

@@ -1,18 +1,24 @@
 //! What a query read, and what of it could not be read as it should be. Counted by all partitions at once.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tailrace_scan::Stats;
 use tokio::sync::Notify;
 
 use crate::bounds::Bounded;
+use crate::partition::Source;
+use crate::reader::Chunk;
 use crate::sample::Sample;
 
 /// Counters of one query.
 #[derive(Debug, Default)]
 pub struct Notes {
     bytes: AtomicU64,
+    file_bytes: AtomicU64,
+    file_bytes_total: AtomicU64,
+    has_unknown_size: AtomicBool,
+    has_ended: AtomicBool,
     records: AtomicU64,
     kept: AtomicU64,
     prefiltered: AtomicU64,
@@ -66,10 +72,54 @@ pub struct Counts {
     pub unfit: u64,
 }
 
+/// How far a query is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read of the files as they are stored: of a compressed file, before decompression.
+    pub file_bytes: u64,
+    /// How many of them there are to read. `None` if an input has no size, as a pipe has none, or if there is no input.
+    pub file_bytes_total: Option<u64>,
+    /// Records that met the conditions that were evaluated during the scan.
+    pub kept: u64,
+}
+
 impl Notes {
-    pub(crate) fn read(&self, bytes: u64, records: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.records.fetch_add(records, Ordering::Relaxed);
+    pub(crate) fn read(&self, chunk: &Chunk) {
+        self.bytes.fetch_add(chunk.bytes, Ordering::Relaxed);
+        self.file_bytes
+            .fetch_add(chunk.file_bytes, Ordering::Relaxed);
+        self.records
+            .fetch_add(chunk.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Adds what one scan of these inputs will read.
+    pub(crate) fn will_read(&self, sources: &[Source]) {
+        for source in sources {
+            match source.file_bytes {
+                Some(bytes) => _ = self.file_bytes_total.fetch_add(bytes, Ordering::Relaxed),
+                None => self.has_unknown_size.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    /// Nobody wants more rows of the query.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// How far the query is now.
+    pub fn progress(&self) -> Progress {
+        let total = self.file_bytes_total.load(Ordering::Relaxed);
+        let is_known = !self.has_unknown_size.load(Ordering::Relaxed);
+        Progress {
+            file_bytes: self.file_bytes.load(Ordering::Relaxed),
+            file_bytes_total: Some(total).filter(|&total| is_known && total > 0),
+            kept: self.kept.load(Ordering::Relaxed),
+        }
     }
 
     pub(crate) fn scanned(&self, stats: &Stats) {

@@ -22,6 +22,8 @@ pub(crate) struct Source {
     pub(crate) splittable: Option<u64>,
     /// About how many bytes it has.
     pub(crate) weight: u64,
+    /// Its bytes as they are stored, if it is a file that knows them.
+    pub(crate) file_bytes: Option<u64>,
     /// Its bytes are those of gzip or zstd.
     pub(crate) is_compressed: bool,
 }
@@ -74,6 +76,7 @@ mod tests {
             input: Input::File(name.into()),
             splittable: splittable.then_some(len),
             weight: len,
+            file_bytes: Some(len),
             is_compressed: false,
         }
     }

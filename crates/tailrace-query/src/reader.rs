@@ -53,7 +53,10 @@ pub(crate) struct Chunk {
     records: Vec<Record>,
     times: Vec<i64>,
     streams: Vec<u8>,
+    /// Bytes, after decompression.
     pub(crate) bytes: u64,
+    /// Bytes of the file as it is stored that were read for it.
+    pub(crate) file_bytes: u64,
 }
 
 impl Chunk {
@@ -132,6 +135,7 @@ impl Reader {
             return Ok(None);
         }
         let bytes = self.source.read(self.chunk_bytes)?;
+        let file_bytes = self.source.take_file_bytes();
         self.frames.clear();
         let count = bytes.len() as u64;
         if bytes.is_empty() {
@@ -140,7 +144,10 @@ impl Reader {
         } else {
             self.framer.push(&bytes, 0, 0, &mut self.frames);
         }
-        Ok(Some(chunk(&mut self.frames, bytes, count)))
+        Ok(Some(Chunk {
+            file_bytes: file_bytes.unwrap_or(count),
+            ..chunk(&mut self.frames, bytes, count)
+        }))
     }
 }
 
@@ -167,6 +174,7 @@ pub(crate) fn chunk(frames: &mut Frames, bytes: Vec<u8>, count: u64) -> Chunk {
         streams: enveloped.iter().map(|it| it.stream as u8).collect(),
         buffers: vec![bytes.into(), std::mem::take(&mut frames.side).into()],
         bytes: count,
+        file_bytes: count,
     }
 }
 
@@ -193,6 +201,14 @@ fn line_start(file: &mut File, start: u64) -> std::io::Result<u64> {
 }
 
 impl Source {
+    /// The bytes read of an input as it is stored since the last call. `None`: as many as were given.
+    fn take_file_bytes(&mut self) -> Option<u64> {
+        match self {
+            Source::Whole { lines, .. } => Some(lines.take_file_bytes()),
+            Source::Range { .. } => None,
+        }
+    }
+
     /// The next bytes; none at the end.
     fn read(&mut self, len: usize) -> anyhow::Result<Vec<u8>> {
         match self {

@@ -296,6 +296,7 @@ fn source_of(input: &Input, is_compressed: bool, format: Format, sampled: usize)
         input: input.clone(),
         splittable: len.filter(|_| can_seek && is_lines && !is_compressed),
         weight: len.unwrap_or(sampled as u64),
+        file_bytes: len,
         is_compressed,
     }
 }

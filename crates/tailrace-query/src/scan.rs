@@ -83,7 +83,7 @@ impl Iterator for Batches {
 impl Batches {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let external = |error: anyhow::Error| DataFusionError::External(error.into());
-        loop {
+        while !self.rows.shared.notes.has_ended() {
             let Some((reader, input)) = &mut self.open else {
                 let Some(part) = self.parts.next() else {
                     return Ok(None);
@@ -102,6 +102,7 @@ impl Batches {
                 return Ok(Some(batch));
             }
         }
+        Ok(None)
     }
 }
 
@@ -121,7 +122,7 @@ impl Rows {
 
     /// The rows of a chunk that meet the condition; `None` if none does. All of it is counted.
     pub(crate) fn of_chunk(&mut self, chunk: &Chunk, input: &Input) -> Result<Option<RecordBatch>> {
-        self.shared.notes.read(chunk.bytes, chunk.len() as u64);
+        self.shared.notes.read(chunk);
         if chunk.len() == 0 {
             return Ok(None);
         }

@@ -193,6 +193,7 @@ impl TableProvider for Table {
             let plan = StreamingTableExec::try_new(schema, streams, None, [], true, limit)?;
             return Ok(Arc::new(plan));
         }
+        self.notes.will_read(&self.sample.sources);
         let count = state.config().target_partitions();
         let parts = partitions(&self.sample.sources, count, self.split_bytes_min);
         let stream = |parts: Vec<Part>| {

@@ -4,21 +4,23 @@ mod bounds;
 mod columns;
 mod follow;
 mod notes;
+mod plot;
 mod print;
+mod progress;
+mod prompt;
+mod session;
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use arrow::record_batch::RecordBatch;
-use tailrace_query::{Archive, Engine, Error, Input, Options, Plan, STACK_BYTES, expand, runtime};
+use tailrace_query::{Error, Input, STACK_BYTES, expand, runtime};
 
 use self::columns::{Columns, columns};
-use self::print::{How, Print};
+use self::print::How;
+use self::session::Session;
 use crate::cli::Failure;
-use crate::printed::{self, Printer, Stdout};
+use crate::printed;
 use crate::sysinfo;
 
 /// Arguments of `tailrace query`.
@@ -26,10 +28,12 @@ use crate::sysinfo;
 #[command(after_help = "Examples:\n  \
     tailrace query \"SELECT level, count(*) AS n FROM logs GROUP BY level ORDER BY n DESC\" app.log\n  \
     kubectl logs deploy/web | tailrace query \"SELECT * FROM logs WHERE status >= 500\" -\n  \
+    tailrace query '/var/log/app/*.log'\n  \
     tailrace query \"SELECT a.user, b.team FROM 'events.ndjson' a JOIN 'users.csv' b ON a.user = b.id\"")]
 pub(crate) struct Args {
-    /// The query; with `--file`, the first of the files
-    #[arg(value_name = "SQL", required_unless_present = "file")]
+    /// The query. Without one a prompt opens in a terminal, for queries of the files that are named; with `--file`, it is the
+    /// first of the files
+    #[arg(value_name = "SQL")]
     sql: Option<String>,
     /// The files that are the table `logs`: paths, globs, directories, or `-` for standard input
     #[arg(value_name = "FILE")]
@@ -41,12 +45,16 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "HOW")]
     output: Option<How>,
     /// Keep the rows as Parquet files below this directory, or below a URL of an object store, as s3://bucket/logs
-    #[arg(long, value_name = "DIR", conflicts_with = "follow")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["follow", "plot"])]
     to: Option<String>,
     /// With `--to`: the columns whose values become directories, as dt=2026-11-25/service=api; the rows of a file are in the
     /// order of their time
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "to")]
     partition_by: Vec<String>,
+    /// Draw the result as a chart in the terminal. The first column is a time or a group, and numbers follow: columns over the
+    /// time, or bars for the groups
+    #[arg(long)]
+    plot: bool,
     /// Print at most so many rows, and stop reading when they are there
     #[arg(short = 'n', long, value_name = "N")]
     rows: Option<usize>,
@@ -93,7 +101,7 @@ fn half_of_memory() -> u64 {
 ///
 /// A query that is not valid, or a file that cannot be read.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (sql, files) = args.sql_and_files()?;
+    let Asked { sql, files } = args.asked()?;
     let inputs = expand(&files)?;
     if inputs
         .iter()
@@ -104,9 +112,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage("`-` is named more than once".to_owned()));
     }
     std::thread::scope(|scope| {
-        let work = || {
+        let work = move || {
             let runtime = runtime(None).context("the threads of the query cannot be started")?;
-            let answered = runtime.block_on(args.answer(&sql, &files, &inputs));
+            let session = Session::new(args, &files, inputs)?;
+            let answered = match &sql {
+                Some(sql) => runtime.block_on(session.answer(sql)),
+                None => prompt::run(&session, &runtime),
+            };
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
             answered
@@ -123,115 +135,66 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
+/// What is asked for.
+struct Asked {
+    /// The query. `None`: those that are written at the prompt.
+    sql: Option<String>,
+    /// What names the files of `logs`.
+    files: Vec<String>,
+}
+
 impl Args {
-    fn sql_and_files(&self) -> Result<(String, Vec<String>), Failure> {
-        let Some(path) = &self.file else {
-            let sql = self.sql.clone().unwrap_or_default();
-            if self.files.is_empty() && !sql.contains(char::is_whitespace) {
-                return Err(Failure::Usage(format!(
-                    "`{}` is no query, which comes first: `tailrace query 'SELECT * FROM logs' FILE`",
-                    printed::shown(&sql)
-                )));
+    fn asked(&self) -> Result<Asked, Failure> {
+        let words = || self.sql.iter().chain(&self.files).cloned().collect();
+        if let Some(path) = &self.file {
+            let sql = fs::read_to_string(path)
+                .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
+            return Ok(Asked {
+                sql: Some(sql),
+                files: words(),
+            });
+        }
+        let refused = |text: String| Err(Failure::Usage(text));
+        let usage = "`tailrace query 'SELECT * FROM logs' FILE`";
+        match &self.sql {
+            Some(sql) if !names_files(sql) => {
+                let is_query = !self.files.is_empty() || sql.contains(char::is_whitespace);
+                if !is_query {
+                    let sql = printed::shown(sql);
+                    return refused(format!("`{sql}` is no query, which comes first: {usage}"));
+                }
+                Ok(Asked {
+                    sql: Some(sql.clone()),
+                    files: self.files.clone(),
+                })
             }
-            return Ok((sql, self.files.clone()));
-        };
-        let sql = fs::read_to_string(path)
-            .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
-        Ok((sql, self.sql.iter().chain(&self.files).cloned().collect()))
+            Some(file) if !prompt::is_possible() => {
+                let file = printed::shown(file);
+                refused(format!(
+                    "`{file}` is a file, and the query comes first: {usage}. Without a query a prompt opens in a terminal, and this is none"
+                ))
+            }
+            None if !prompt::is_possible() => refused(format!(
+                "no query was given: {usage}. Without one a prompt opens in a terminal, and this is none"
+            )),
+            _ if self.files.iter().any(|file| file == "-") => refused(
+                "`-` is the standard input, from which the prompt reads queries: name files, or give a query".to_owned(),
+            ),
+            _ if self.follow => refused(format!(
+                "`-f` needs a query: {usage} -f; at the prompt files are not followed"
+            )),
+            _ => Ok(Asked {
+                sql: None,
+                files: words(),
+            }),
+        }
     }
+}
 
-    async fn answer(&self, sql: &str, files: &[String], inputs: &[Input]) -> Result<(), Failure> {
-        let started = Instant::now();
-        if self.to.is_some() && self.output.is_some_and(|how| how != How::Parquet) {
-            return Err(Failure::Usage(
-                "`--to` writes Parquet: leave out `-o`".to_owned(),
-            ));
-        }
-        let archive = self.to.as_ref().map(|to| Archive {
-            to: to.clone(),
-            partition_by: self
-                .partition_by
-                .iter()
-                .map(|name| name.trim().to_owned())
-                .collect(),
-        });
-        let engine = Engine::new(Options {
-            columns: self.columns.iter().flat_map(|it| it.0.clone()).collect(),
-            bounds: self.bounds.bounds()?,
-            rows_max: self.rows,
-            follow: self.follow.then(|| files.to_vec()),
-            archive: archive.clone(),
-            memory_bytes: usize::try_from(self.memory_limit.unwrap_or_else(half_of_memory))
-                .unwrap_or(usize::MAX),
-            ..Options::default()
-        })?;
-        let refused = |error: Error| failure(&error, sql);
-        let plan = engine.plan(sql, inputs).await.map_err(refused)?;
-        let mut out = Stdout::lock();
-        if self.explain {
-            return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
-        }
-        if let Some(archive) = &archive {
-            let (written, ended) = plan.write(archive).await;
-            let mut stderr = Printer::stderr();
-            self.print_notes(&engine, &plan, started, &mut stderr)?;
-            if !written.run.is_empty() {
-                notes::written(&written, &archive.to, &mut stderr).context("stderr")?;
-            }
-            return ended.map_err(refused);
-        }
-        let how = match self.follow {
-            true => follow::how(self.output)?,
-            false => self
-                .output
-                .unwrap_or_else(|| How::suiting(io::stdout().is_terminal())),
-        };
-        if how.is_binary() && io::stdout().is_terminal() {
-            return Err(Failure::Usage("the rows would be bytes on a terminal: write them to a file, by `> result.parquet`".to_owned()));
-        }
-        let mut print = Print::new(how, &plan.schema(), &mut out)?;
-        let mut written = Ok(());
-        let each = |batch: RecordBatch| {
-            written = print.add(&batch);
-            if self.follow && written.is_ok() {
-                written = print.flush();
-            }
-            written.is_ok()
-        };
-        let ended = match self.follow {
-            true => follow::until_signal(plan.run(each), engine.notes()).await?,
-            false => plan.run(each).await,
-        };
-        written?;
-        if ended.is_ok() {
-            // Half a result is not made to look like a whole one.
-            print.finish()?;
-        }
-        self.print_notes(&engine, &plan, started, &mut Printer::stderr())?;
-        ended.map_err(refused)
-    }
-
-    /// Prints what a person should know of what was read, and the statistics that were asked for.
-    fn print_notes(
-        &self,
-        engine: &Engine,
-        plan: &Plan,
-        started: Instant,
-        out: &mut dyn Write,
-    ) -> anyhow::Result<()> {
-        let counts = engine.notes().counts();
-        notes::print(&counts, out).context("stderr")?;
-        if self.stats {
-            notes::statistics(&counts, plan.pruning(), started, out).context("stderr")?;
-        } else if counts.files == 0 && counts.pruned > 0 {
-            writeln!(
-                out,
-                "note: no file was read: all were last modified before `--since`"
-            )
-            .context("stderr")?;
-        }
-        Ok(())
-    }
+/// Whether a word is no query but names files.
+fn names_files(word: &str) -> bool {
+    let is_glob = word.contains(['*', '?', '[', '{']) && !word.contains(char::is_whitespace);
+    Path::new(word).exists() || (is_glob && expand(&[word.to_owned()]).is_ok())
 }
 
 /// How a query that was refused or failed ends the command.
@@ -239,7 +202,17 @@ pub(crate) fn failure(error: &Error, sql: &str) -> Failure {
     if !error.is_usage {
         return Failure::Runtime(anyhow!("{}", error.message));
     }
-    let lines = error.lines(sql);
-    let lines: Vec<_> = lines.iter().map(|line| printed::shown(line)).collect();
-    Failure::Usage(lines.join("\n"))
+    let mut text = printed::shown(&error.message);
+    if let Some((line, column)) = error.place {
+        text += &format!(" (SQL:{line}:{column})");
+    }
+    if let Some(excerpt) = error.excerpt(sql) {
+        for line in excerpt.lines() {
+            text += &format!("\n{}", printed::shown(line));
+        }
+    }
+    if let Some(hint) = &error.hint {
+        text += &format!("\n{}", printed::shown(hint));
+    }
+    Failure::Usage(text)
 }

@@ -175,7 +175,8 @@ fn hint(found: &Description) -> Option<String> {
 
 /// Whether `--columns` takes a name as a person would write it.
 fn can_be_named(name: &str) -> bool {
-    !(name.contains(char::is_control) || name.contains(',') && name.contains('='))
+    let is_ambiguous = name.contains(',') && name.contains('=');
+    !is_ambiguous && !name.contains(char::is_control)
 }
 
 /// A word as the shell takes it.

@@ -88,7 +88,7 @@ impl Engine {
             }
             Kind::Parquet(store, objects) => {
                 let state = self.context.state();
-                let table = ParquetTable::open(&state, store, objects, Arc::clone(&self.notes));
+                let table = ParquetTable::open(&state, store, objects, self.notes());
                 self.add(name, Arc::new(table.await.map_err(failed)?))?;
                 Ok(false)
             }
@@ -113,7 +113,7 @@ impl Engine {
     ) -> Result<Table, Error> {
         let found = sample(inputs, &self.options.bounds, &self.once);
         let mut found = found.map_err(|error| Error::failed(&error))?;
-        self.notes.planned(&found);
+        self.notes().planned(&found);
         let followed = words.map(|words| Followed::new(&words, &found));
         let followed = followed.transpose()?;
         for (name, ty) in &self.options.columns {
@@ -137,7 +137,7 @@ impl Engine {
             found,
             self.options.bounds,
             Arc::clone(&self.once),
-            Arc::clone(&self.notes),
+            self.notes(),
             self.options.chunk_bytes,
             self.options.split_bytes_min,
         );
@@ -160,6 +160,9 @@ impl Engine {
             self.context
                 .register_object_store(store.url.as_ref(), store.objects);
         }
+        // An earlier query may have read it.
+        let known = self.context.deregister_table(name.clone());
+        known.map_err(|error| Error::of(&error, "", false))?;
         let added = if path.ends_with(".csv") {
             self.context
                 .register_csv(name, path, CsvReadOptions::new())

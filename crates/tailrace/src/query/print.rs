@@ -37,6 +37,8 @@ pub(super) enum How {
     Parquet,
     /// A stream of Arrow's IPC format
     Arrow,
+    /// A chart as an SVG document, of a result as `--plot` draws it
+    Svg,
 }
 
 impl How {
@@ -48,6 +50,14 @@ impl How {
     /// Whether it is for programs only.
     pub(super) fn is_binary(self) -> bool {
         matches!(self, How::Parquet | How::Arrow)
+    }
+
+    /// Whether rows are printed while the query runs, and not only at its end.
+    pub(super) fn prints_rows(self) -> bool {
+        match self {
+            How::Jsonl | How::Json | How::Csv | How::Tsv => true,
+            How::Table | How::Markdown | How::Svg | How::Parquet | How::Arrow => false,
+        }
     }
 }
 
@@ -134,6 +144,8 @@ impl<'o> Print<'o> {
                     bytes = encoder.add(batch)?;
                 }
             }
+            // A chart is drawn by `plot`.
+            How::Svg => {}
         }
         if self.how == How::Json && batch.num_rows() > 0 {
             let before = if self.rows == 0 { b"[" } else { b"," };
@@ -196,7 +208,9 @@ impl<'o> Print<'o> {
             How::Table | How::Markdown => format!("{}\n", self.table),
             How::Json if self.rows == 0 => "[]\n".to_owned(),
             How::Json => "]\n".to_owned(),
-            How::Jsonl | How::Csv | How::Tsv | How::Parquet | How::Arrow => String::new(),
+            How::Jsonl | How::Csv | How::Tsv | How::Svg | How::Parquet | How::Arrow => {
+                String::new()
+            }
         };
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")

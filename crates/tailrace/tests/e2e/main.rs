@@ -4,6 +4,7 @@
 
 mod support;
 mod support_bundle;
+mod terminal;
 
 mod admin_api;
 mod admin_socket;
@@ -29,6 +30,9 @@ mod query;
 mod query_archive;
 mod query_bounds;
 mod query_follow;
+mod query_plot;
+mod query_progress;
+mod query_prompt;
 mod queue;
 mod real_collector;
 mod refused;
