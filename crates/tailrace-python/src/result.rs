@@ -73,7 +73,7 @@ impl QueryResult {
 }
 
 /// The counters with the names that Python sees.
-fn named(counts: &Counts) -> [(&'static str, u64); 13] {
+fn named(counts: &Counts) -> [(&'static str, u64); 15] {
     let Counts {
         bytes,
         records,
@@ -84,6 +84,8 @@ fn named(counts: &Counts) -> [(&'static str, u64); 13] {
         keyless,
         files,
         pruned,
+        parquet_files,
+        parquet_pruned,
         malformed,
         repaired,
         truncated,
@@ -92,6 +94,8 @@ fn named(counts: &Counts) -> [(&'static str, u64); 13] {
     [
         ("files", files),
         ("files_too_old", pruned),
+        ("parquet_files", parquet_files),
+        ("parquet_files_left_out", parquet_pruned),
         ("bytes", bytes),
         ("records", records),
         ("records_kept", kept),
