@@ -56,7 +56,12 @@ impl Archive {
                 )));
             }
         }
-        for name in &self.partition_by {
+        for (at, name) in self.partition_by.iter().enumerate() {
+            if self.partition_by[..at].contains(name) {
+                return Err(Error::usage(format!(
+                    "`--partition-by` names `{name}` twice"
+                )));
+            }
             let Some(field) = schema.fields().iter().find(|field| field.name() == name) else {
                 let columns: Vec<_> = schema
                     .fields()
@@ -81,15 +86,6 @@ impl Archive {
                     ..Error::usage(format!("values of `{name}` name no directories"))
                 });
             }
-        }
-        if schema
-            .fields()
-            .iter()
-            .all(|field| self.partition_by.contains(field.name()))
-        {
-            return Err(Error::usage(
-                "the files would have no column: one of the result must not be in `--partition-by`",
-            ));
         }
         let by = |name: &str| Expr::Column(Column::from_name(name)).sort(true, false);
         let mut order: Vec<_> = self.partition_by.iter().map(|name| by(name)).collect();

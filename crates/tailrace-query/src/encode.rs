@@ -12,7 +12,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::SortingColumn;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 /// Rows of a row group: the unit in which readers leave out rows, and work at the same time.
@@ -125,13 +125,16 @@ pub(crate) fn properties(
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
         .set_data_page_row_count_limit(PAGE_ROWS);
-    for field in schema
-        .fields()
-        .iter()
-        .filter(|field| *field.data_type() == DataType::Utf8)
-    {
+    for field in schema.fields() {
         let column = ColumnPath::new(vec![field.name().clone()]);
-        properties = properties.set_column_bloom_filter_enabled(column, true);
+        properties = match field.data_type() {
+            DataType::Utf8 => properties.set_column_bloom_filter_enabled(column, true),
+            // Least and greatest values leave out NaN, which readers then do not find.
+            ty if ty.is_floating() => {
+                properties.set_column_statistics_enabled(column, EnabledStatistics::None)
+            }
+            _ => properties,
+        };
     }
     if let Some(column) = sorted_by {
         // Parquet counts the members of objects, too.

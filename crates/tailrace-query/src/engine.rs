@@ -331,17 +331,25 @@ impl Plan {
         Ok(())
     }
 
-    /// Runs the query; its rows become the files of an archive, for which it was planned.
+    /// Runs the query, until it has ended or is `stopped`; its rows become the files of an archive, for which it was planned.
     ///
     /// # Errors
     ///
     /// As [`Self::run`], and the files cannot be written. What was complete by then stays, and is returned beside.
-    pub async fn write(&self, archive: &Archive) -> (Written, Result<(), Error>) {
+    pub async fn write(
+        &self,
+        archive: &Archive,
+        stopped: impl Future<Output = ()>,
+    ) -> (Written, Result<(), Error>) {
+        let _running = Running(Arc::clone(&self.notes));
         let mut files = match Files::new(archive, &self.schema()) {
             Ok(files) => files,
             Err(error) => return (Written::default(), Err(Error::failed(&error))),
         };
-        let ended = self.write_to(&mut files).await;
+        let ended = tokio::select! {
+            ended = self.write_to(&mut files) => ended,
+            () = stopped => Err(Error::failed(&anyhow::anyhow!("interrupted: the rows are not all there"))),
+        };
         (files.written().clone(), ended)
     }
 
@@ -353,6 +361,8 @@ impl Plan {
                     .add(&batch)
                     .await
                     .map_err(|error| Error::failed(&error))?;
+                // Whoever waits for something else as well has a turn.
+                tokio::task::yield_now().await;
             }
         }
         files.finish().await.map_err(|error| Error::failed(&error))

@@ -17,6 +17,19 @@ pub struct Error {
     pub is_usage: bool,
 }
 
+/// An error and its causes, without those that were said: many say what theirs are.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    text
+}
+
 impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
@@ -30,7 +43,7 @@ impl Error {
     pub(crate) fn failed(error: &anyhow::Error) -> Error {
         Error {
             is_usage: false,
-            ..Error::usage(format!("{error:#}"))
+            ..Error::usage(causes(error))
         }
     }
 

@@ -108,12 +108,14 @@ impl<'s> Footers<'s> {
     }
 }
 
-/// Statistics without those of columns that the file has in another type than the table: the least number is not the least
-/// text.
+/// Statistics without those of columns that the file has in another type than the table, for the least number is not the least
+/// text, and of floats, for they leave out NaN.
 fn of_same_types(mut known: Statistics, file: &Schema, table: &Schema) -> Statistics {
     for (field, column) in table.fields().iter().zip(&mut known.column_statistics) {
         let of_file = file.field_with_name(field.name());
-        if of_file.is_ok_and(|of_file| viewed(of_file.data_type()) != *field.data_type()) {
+        if field.data_type().is_floating()
+            || of_file.is_ok_and(|of_file| viewed(of_file.data_type()) != *field.data_type())
+        {
             *column = ColumnStatistics::new_unknown();
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Date32Type, Field, FieldRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
 use percent_encoding::percent_decode_str;
 
 /// The value of a directory whose records have none.
@@ -129,8 +129,9 @@ pub(crate) fn directory(name: &str, column: &ArrayRef, row: usize) -> Result<(St
     let value = match column.data_type() {
         DataType::Date32 => {
             let date = column.as_primitive::<Date32Type>().value_as_date(row);
-            date.map(|date| date.format("%Y-%m-%d").to_string())
-                .unwrap_or_default()
+            let date =
+                date.ok_or_else(|| exec_datafusion_err!("a date of `{name}` is in no calendar"))?;
+            date.format("%Y-%m-%d").to_string()
         }
         _ => ArrayFormatter::try_new(column, &FormatOptions::new())?
             .value(row)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -30,6 +30,9 @@ use crate::notes::Notes;
 use crate::store::Store;
 use crate::store::object::Object;
 
+/// Two marks and the length of what the footer says.
+const BYTES_MIN: u64 = 12;
+
 /// Some Parquet files.
 #[derive(Debug)]
 pub(crate) struct ParquetTable {
@@ -55,6 +58,12 @@ impl ParquetTable {
         runtime.register_object_store(store.url.as_ref(), Arc::clone(&store.objects));
         let found = partitions(objects.iter().map(|object| object.below.as_str()))?;
         let objects: Vec<ObjectMeta> = objects.into_iter().map(|object| object.meta).collect();
+        if let Some(object) = objects.iter().find(|object| object.size < BYTES_MIN) {
+            bail!(
+                "{}: is no Parquet file: it is too short",
+                store.name(&object.location)
+            );
+        }
         let footers = Footers::new(&store, session);
         let schemas = footers.schemas(&objects).await?;
         check_overlap(&store, &objects, &schemas, &found)?;

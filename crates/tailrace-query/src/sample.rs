@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
+use anyhow::bail;
 use arrow::array::{Array, StringViewArray, UInt8Array};
 use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
 use tailrace_model::json::{Kind, Members, Step, unescaped};
@@ -56,6 +57,12 @@ pub(crate) const VALUE_KINDS: [Kind; 6] = [
     Kind::Bool,
     Kind::Object,
     Kind::Array,
+];
+
+/// What tables of their own begin with, what they are, and how their names end.
+const TABLES: [(&[u8], &str, &str); 2] = [
+    (b"PAR1", "Parquet", "parquet"),
+    (b"ARROW1", "Arrow", "arrow"),
 ];
 
 /// What the values of a key are.
@@ -229,6 +236,12 @@ pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::
             Err(_) if is_pruned => continue,
             other => other?,
         };
+        if let Some((_, kind, end)) = TABLES.iter().find(|(mark, ..)| head.starts_with(mark)) {
+            bail!(
+                "{}: holds {kind}, and no lines of a log; as a table its name ends in `.{end}`",
+                input.name()
+            );
+        }
         let mut framer = Framer::new(&FrameConfig::default(), 0, false);
         let mut frames = Frames::default();
         framer.push(&head, 0, 0, &mut frames);

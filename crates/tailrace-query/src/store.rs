@@ -126,6 +126,9 @@ pub(crate) fn said(error: &object_store::Error) -> String {
     match (element("Code"), element("Message")) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code,
+        _ if text.contains("builder error") => {
+            format!("{text}; an endpoint without TLS needs AWS_ALLOW_HTTP=true")
+        }
         _ => text,
     }
 }

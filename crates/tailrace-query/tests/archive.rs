@@ -72,7 +72,7 @@ fn keep(
         };
         let engine = Engine::new(options).unwrap();
         let plan = engine.plan(sql, &[Input::File(from.to_owned())]).await?;
-        let (written, ended) = plan.write(&archive).await;
+        let (written, ended) = plan.write(&archive, std::future::pending()).await;
         ended.map(|()| written)
     })
 }
@@ -335,6 +335,25 @@ fn directories_of_other_writers() {
         error.message.contains("d.parquet: ") && !error.is_usage,
         "{error}"
     );
+    fs::write(root.join("h=07/d.parquet"), "PAR1PAR1").unwrap();
+    let error = ask(&format!("SELECT 1 FROM '{}'", root.display()))
+        .err()
+        .unwrap();
+    assert!(
+        error.message.contains("d.parquet: is no Parquet file"),
+        "{error}"
+    );
+    fs::rename(root.join("h=07/a.parquet"), root.join("h=07/part-0")).unwrap();
+    let error = ask(&format!("SELECT 1 FROM '{}/h=07/part-0'", root.display()))
+        .err()
+        .unwrap();
+    assert!(
+        error
+            .message
+            .contains("part-0: holds Parquet, and no lines of a log"),
+        "{error}"
+    );
+    fs::rename(root.join("h=07/part-0"), root.join("h=07/a.parquet")).unwrap();
     fs::remove_file(root.join("h=07/d.parquet")).unwrap();
     fs::create_dir(root.join("_delta_log")).unwrap();
     fs::write(root.join("_delta_log/00000000000000000000.json"), "{}").unwrap();
@@ -389,6 +408,13 @@ fn what_cannot_be_kept_is_refused() {
         assert!(error.is_usage, "{sql}: {error}");
     }
     assert!(files_below(&to).is_empty());
+    let error = keep("SELECT a FROM logs", &log, &to, &["a"], MEMORY)
+        .err()
+        .unwrap();
+    assert!(
+        error.message.contains("the files would have no column"),
+        "{error}"
+    );
     // No rows are no files.
     let written = keep("SELECT * FROM logs WHERE a > 1", &log, &to, &[], MEMORY).unwrap();
     assert_eq!((written.files, written.rows), (0, 0));
@@ -400,6 +426,75 @@ fn what_cannot_be_kept_is_refused() {
         error.message.contains("app.log") && !error.is_usage,
         "{error}"
     );
+}
+
+/// What is not a number is found, though statistics know nothing of it.
+#[test]
+fn not_a_number_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
+    fs::write(&log, "{\"a\":\"9\"}\n{\"a\":\"NaN\"}\n").unwrap();
+    keep(
+        "SELECT a, CAST(a AS DOUBLE) AS r FROM logs",
+        &log,
+        &to,
+        &[],
+        MEMORY,
+    )
+    .unwrap();
+    for condition in ["r > 10", "r = 'NaN'", "r <> 9", "r >= 9.5"] {
+        let answer = ask(&format!(
+            "SELECT a FROM '{}' WHERE {condition}",
+            to.display()
+        ))
+        .unwrap();
+        assert!(
+            answer.text.contains("| NaN |"),
+            "{condition}: {}",
+            answer.text
+        );
+    }
+    let answer = ask(&format!("SELECT max(r) AS m FROM '{}'", to.display())).unwrap();
+    assert!(answer.text.contains("| NaN |"), "{}", answer.text);
+}
+
+/// An archive that is being written looks like one that is not there.
+#[test]
+fn what_is_unfinished_is_hidden() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
+    write_seconds(&log, 1, 0);
+    let archive = Archive {
+        to: to.display().to_string(),
+        partition_by: vec!["service".to_owned()],
+    };
+    let (written, ended) = runtime().block_on(async {
+        let engine = Engine::new(Options {
+            archive: Some(archive.clone()),
+            ..Options::default()
+        })
+        .unwrap();
+        let plan = engine
+            .plan("SELECT * FROM logs", &[Input::File(log)])
+            .await
+            .unwrap();
+        // It stops once a file is there, whatever it is called.
+        let begun = async {
+            while files_below(&to).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for file in files_below(&to) {
+                assert!(
+                    file.file_name().unwrap().to_str().unwrap().starts_with('.'),
+                    "{}",
+                    file.display()
+                );
+            }
+        };
+        plan.write(&archive, begun).await
+    });
+    assert!(ended.is_err_and(|error| error.message.contains("interrupted")) && written.files == 0);
+    assert!(files_below(&to).is_empty(), "{:?}", files_below(&to));
 }
 
 /// A directory without a value is no value, whether its rows are read or not.

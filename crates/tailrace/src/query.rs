@@ -180,6 +180,9 @@ impl Args {
             _ if self.files.iter().any(|file| file == "-") => refused(
                 "`-` is the standard input, from which the prompt reads queries: name files, or give a query".to_owned(),
             ),
+            _ if self.to.is_some() => refused(format!(
+                "`--to` needs a query: {usage} --to DIR"
+            )),
             _ if self.follow => refused(format!(
                 "`-f` needs a query: {usage} -f; at the prompt files are not followed"
             )),

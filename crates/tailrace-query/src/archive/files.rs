@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::partition;
 use arrow::datatypes::{
@@ -12,6 +12,7 @@ use arrow::datatypes::{
 };
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use chrono::Utc;
+use object_store::ObjectStoreExt;
 use object_store::buffered::BufWriter;
 use object_store::path::Path;
 use parquet::arrow::AsyncArrowWriter;
@@ -45,6 +46,9 @@ pub(crate) struct Files {
 struct Open {
     directory: String,
     name: String,
+    /// Where it is until it is complete, and after that.
+    unfinished: Path,
+    location: Path,
     writer: AsyncArrowWriter<BufWriter>,
 }
 
@@ -122,6 +126,10 @@ impl Files {
         if batch.num_rows() == 0 {
             return Ok(());
         }
+        ensure!(
+            !self.kept.is_empty(),
+            "the files would have no column: one of the result must not be in `--partition-by`"
+        );
         let by: Vec<ArrayRef> = self
             .by
             .iter()
@@ -204,7 +212,11 @@ impl Files {
     /// Completes the file that is open: only then it is there.
     async fn close(&mut self) -> anyhow::Result<()> {
         let Some(Open {
-            name, mut writer, ..
+            name,
+            unfinished,
+            location,
+            mut writer,
+            ..
         }) = self.open.take()
         else {
             return Ok(());
@@ -213,6 +225,10 @@ impl Files {
             .finish()
             .await
             .with_context(|| format!("{name}: cannot be written"))?;
+        if unfinished != location {
+            let moved = self.store.objects.rename(&unfinished, &location).await;
+            moved.with_context(|| format!("{name}: cannot be written"))?;
+        }
         self.written.files += 1;
         self.written.rows += u64::try_from(meta.file_metadata().num_rows()).unwrap_or_default();
         self.written.bytes += writer.bytes_written() as u64;
@@ -260,17 +276,26 @@ fn begin(
     schema: &SchemaRef,
     properties: &WriterProperties,
 ) -> anyhow::Result<Open> {
-    let (run, nth) = (&written.run, written.files);
-    let location = format!("{prefix}/{directory}{run}-{nth:05}.parquet");
+    let file = format!("{}-{:05}.parquet", written.run, written.files);
     // Not `Path::from`, which would encode what is encoded.
-    let location =
-        Path::parse(&location).with_context(|| format!("{location}: is no name of a file"))?;
+    let path = |file: &str| {
+        let path = format!("{prefix}/{directory}{file}");
+        Path::parse(&path).with_context(|| format!("{path}: is no name of a file"))
+    };
+    let location = path(&file)?;
+    // Object stores show an object once it is complete; of what is unfinished in a directory, readers must not know.
+    let unfinished = match store.is_local() {
+        true => path(&format!(".{file}"))?,
+        false => location.clone(),
+    };
     let name = store.name(&location);
-    let object = BufWriter::new(Arc::clone(&store.objects), location);
+    let object = BufWriter::new(Arc::clone(&store.objects), unfinished.clone());
     let writer = AsyncArrowWriter::try_new(object, Arc::clone(schema), Some(properties.clone()));
     Ok(Open {
         writer: writer.context("a column of the result has no form in Parquet")?,
         directory,
         name,
+        unfinished,
+        location,
     })
 }

@@ -65,7 +65,11 @@ pub(super) async fn until_signal(
 }
 
 /// Ends when SIGINT or SIGTERM comes. At a second one, or if the rows are not taken, the process ends.
-fn signalled() -> anyhow::Result<oneshot::Receiver<()>> {
+///
+/// # Errors
+///
+/// Signals cannot be waited for.
+pub(super) fn signalled() -> anyhow::Result<oneshot::Receiver<()>> {
     let wait = |kind| signal(kind).context("signals cannot be waited for");
     let mut interrupt = wait(SignalKind::interrupt())?;
     let mut terminate = wait(SignalKind::terminate())?;

@@ -145,11 +145,16 @@ impl<'a> Session<'a> {
         started: Instant,
     ) -> Result<(), Failure> {
         let bar = Bar::start(self.engine.notes(), false);
-        let (written, ended) = plan.write(archive).await;
+        let signalled = follow::signalled()?;
+        let stopped = async move {
+            // The sender is there until the process ends.
+            let _ = signalled.await;
+        };
+        let (written, ended) = plan.write(archive, stopped).await;
         drop(bar);
         let mut stderr = Printer::stderr();
         self.print_notes(plan, started, &mut stderr)?;
-        if !written.run.is_empty() {
+        if ended.is_ok() || written.files > 0 {
             notes::written(&written, &archive.to, &mut stderr).context("stderr")?;
         }
         ended.map_err(|error| failure(&error, sql))
