@@ -9,7 +9,7 @@ use tailrace_zstd::Marks;
 
 use crate::cell::{Cell, Range32, Reader, StructReader};
 use crate::keys::Keys;
-use crate::nested::Places;
+use crate::nested::{Places, Shapes};
 use crate::number::{float, integer};
 use crate::open::Place;
 use crate::part::Stats;
@@ -28,6 +28,8 @@ pub(crate) struct Values {
     pub(crate) text: Vec<u8>,
     /// Where the keys of JSON objects are that are being written.
     pub(crate) names: Places,
+    /// What JSON texts looked like.
+    pub(crate) shapes: Shapes,
     pub(crate) stats: Stats,
     /// Where values are, for the compressor.
     pub(crate) marks: Marks,

@@ -10,7 +10,9 @@ use tailrace_model::json::Kind;
 use crate::any::{BOOL, DOUBLE, INT, STRING, Values};
 use crate::number::INLINE_MAX;
 use crate::open::{OpenColumn, Place};
-use crate::wire::{Buffer, ROOM, spread_varint, varint_len};
+use crate::wire::{
+    Buffer, ROOM, spread_varint, string_attribute_room, varint_len, write_string_attribute,
+};
 
 /// The bytes before the value of a column's attributes, as far as all have them alike.
 pub(crate) struct Head {
@@ -71,6 +73,180 @@ impl Head {
     }
 }
 
+/// What was written to the front of a room: its length, and that of the value, which is its end.
+#[derive(Clone, Copy)]
+pub(crate) struct Written {
+    pub(crate) len: usize,
+    pub(crate) value: usize,
+}
+
+const NULL: u8 = Kind::Null as u8;
+const STRING_KIND: u8 = Kind::String as u8;
+const INTEGER: u8 = Kind::Integer as u8;
+const FLOAT: u8 = Kind::Float as u8;
+const BOOL_KIND: u8 = Kind::Bool as u8;
+const OBJECT: u8 = Kind::Object as u8;
+const ARRAY: u8 = Kind::Array as u8;
+
+impl Head {
+    /// Writes the attribute of a row in which the column has a value, if it is a short one. More of the room may be
+    /// overwritten than that.
+    #[inline(always)]
+    pub(crate) fn write(
+        &self,
+        column: &OpenColumn<'_>,
+        at: usize,
+        room: &mut [u8; ROOM],
+    ) -> Option<Written> {
+        let kind = column.kind(at);
+        // Foretold on its own, nearly always rightly.
+        if kind == STRING_KIND {
+            return self.text(column.place(at), room);
+        }
+        match kind {
+            INTEGER => match column.integer(at) {
+                Some(number) => Some(self.integer(number, room)),
+                // Beyond i64 as text: never rounded.
+                None => self.text(column.place(at), room),
+            },
+            FLOAT => match column.float(at) {
+                Some(number) => Some(self.float(number, room)),
+                None => self.text(column.place(at), room),
+            },
+            BOOL_KIND => {
+                let value = self.begin(2, room);
+                value[1..3].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
+                Some(self.written(2, 1))
+            }
+            NULL => {
+                self.begin(0, room);
+                Some(self.written(0, 0))
+            }
+            OBJECT | ARRAY => None,
+            _ => self.text(column.place(at), room),
+        }
+    }
+
+    /// The attribute with an AnyValue of `any` bytes whose last `value` are the value.
+    #[inline(always)]
+    fn written(&self, any: usize, value: usize) -> Written {
+        Written {
+            len: self.len() + 1 + any,
+            value,
+        }
+    }
+
+    /// Writes a short attribute up to the length of its AnyValue, `any` bytes; gives the place from that length on,
+    /// which is longer than the attribute.
+    #[inline(always)]
+    fn begin<'r>(&self, any: usize, room: &'r mut [u8; ROOM]) -> &'r mut [u8; VALUE_ROOM] {
+        debug_assert!(self.key_value_len(any) <= SHORT_MAX && any < VALUE_ROOM);
+        let start = self.len();
+        let (low, high) = self.bytes.split_at(HEAD_MAX / 2);
+        room[..HEAD_MAX / 2].copy_from_slice(low);
+        if start > HEAD_MAX / 2 {
+            room[HEAD_MAX / 2..HEAD_MAX].copy_from_slice(high);
+        }
+        room[1] = self.key_value_len(any) as u8;
+        let value = room[start..].first_chunk_mut();
+        let value: &mut [u8; VALUE_ROOM] = value.expect("there is room for a head and a value");
+        value[0] = any as u8;
+        value
+    }
+
+    #[inline(always)]
+    pub(crate) fn float(&self, number: f64, room: &mut [u8; ROOM]) -> Written {
+        let value = self.begin(9, room);
+        value[1] = DOUBLE;
+        value[2..10].copy_from_slice(&number.to_bits().to_le_bytes());
+        self.written(9, 8)
+    }
+
+    #[inline(always)]
+    pub(crate) fn integer(&self, number: i64, room: &mut [u8; ROOM]) -> Written {
+        let number = number as u64;
+        let (bytes, len) = match number {
+            ..0x4000 => {
+                let is_long = u64::from(number >= 0x80);
+                let bytes = number & 0x7f | is_long << 7 | number >> 7 << 8;
+                (bytes.to_le_bytes(), 1 + is_long as usize)
+            }
+            _ => match spread_varint(number) {
+                Some(spread) => spread,
+                None => return self.long_integer(number, room),
+            },
+        };
+        let value = self.begin(1 + len, room);
+        value[1] = INT;
+        value[2..10].copy_from_slice(&bytes);
+        self.written(1 + len, len)
+    }
+
+    #[inline(never)]
+    fn long_integer(&self, number: u64, room: &mut [u8; ROOM]) -> Written {
+        let len = varint_len(number);
+        let value = self.begin(1 + len, room);
+        value[1] = INT;
+        crate::wire::write_varint(&mut value[2..], number);
+        self.written(1 + len, len)
+    }
+
+    /// The attribute with this JSON text, if that looks like an earlier one and there is room.
+    pub(crate) fn known_json(
+        &self,
+        place: Place<'_>,
+        values: &mut Values,
+        room: &mut [u8],
+    ) -> Option<Written> {
+        let len = values.known_json_attribute(self.bytes[0], self.prefix(), place, room)?;
+        let value = self.json_value_len(len);
+        Some(Written { len, value })
+    }
+
+    /// The length of the value in an attribute of `len` bytes: what is behind the head, three lengths and a tag.
+    fn json_value_len(&self, len: usize) -> usize {
+        len.saturating_sub(self.len() + 3)
+    }
+
+    /// Room that suffices for [`Self::long_text`].
+    pub(crate) fn long_text_room(&self, text: usize) -> usize {
+        string_attribute_room(self.len(), text)
+    }
+
+    /// A text of any length.
+    pub(crate) fn long_text(&self, text: &[u8], room: &mut [u8]) -> Written {
+        Written {
+            len: write_string_attribute(room, self.bytes[0], self.prefix(), text),
+            value: text.len(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn text(&self, place: Place<'_>, room: &mut [u8; ROOM]) -> Option<Written> {
+        match place {
+            Place::Inline(text, len) => {
+                // No head is so long that this were too long.
+                let value = self.begin(2 + len, room);
+                value[1..3].copy_from_slice(&[STRING, len as u8]);
+                value[3..19].copy_from_slice(&text.to_le_bytes());
+                Some(self.written(2 + len, len))
+            }
+            Place::Buffer(text, len) => {
+                let text = text.first_chunk::<TEXT_MAX>()?;
+                if len > usize::from(self.text_max) {
+                    return None;
+                }
+                let value = self.begin(2 + len, room);
+                value[1..3].copy_from_slice(&[STRING, len as u8]);
+                value[3..].copy_from_slice(text);
+                Some(self.written(2 + len, len))
+            }
+        }
+    }
+}
+
+const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + 2 + INLINE_MAX <= SHORT_MAX);
+
 impl Values {
     /// The attribute of a row in which the column has a value. Gives the length of the value's bytes, which are the last
     /// ones.
@@ -81,147 +257,79 @@ impl Values {
         column: &OpenColumn<'_>,
         at: usize,
     ) -> usize {
-        const NULL: u8 = Kind::Null as u8;
-        const STRING_KIND: u8 = Kind::String as u8;
-        const INTEGER: u8 = Kind::Integer as u8;
-        const FLOAT: u8 = Kind::Float as u8;
-        const BOOL_KIND: u8 = Kind::Bool as u8;
-        const OBJECT: u8 = Kind::Object as u8;
-        const ARRAY: u8 = Kind::Array as u8;
-        let kind = column.kind(at);
-        // Foretold on its own, nearly always rightly.
-        if kind == STRING_KIND {
-            return self.out.text_attribute(head, column.place(at));
-        }
-        match kind {
-            INTEGER => match column.integer(at) {
-                Some(number) => self.out.integer_attribute(head, number),
-                // Beyond i64 as text: never rounded.
-                None => self.out.text_attribute(head, column.place(at)),
-            },
-            FLOAT => match column.float(at) {
-                Some(number) => {
-                    let value = self.out.short_attribute(head, 9);
-                    value[1] = DOUBLE;
-                    value[2..10].copy_from_slice(&number.to_bits().to_le_bytes());
-                    8
-                }
-                None => self.out.text_attribute(head, column.place(at)),
-            },
-            BOOL_KIND => {
-                let value = self.out.short_attribute(head, 2);
-                value[1..3].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
-                1
+        match head.write(column, at, self.out.ahead()) {
+            Some(written) => {
+                self.out.advance(written.len);
+                written.value
             }
-            NULL => {
-                self.out.short_attribute(head, 0);
-                0
-            }
-            OBJECT | ARRAY => {
-                let start = self.out.len();
-                self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0);
-                // Behind the head, three lengths and a tag.
-                (self.out.len() - start).saturating_sub(head.len() + 3)
-            }
-            _ => self.out.text_attribute(head, column.place(at)),
+            None => self.long_attribute(head, column, at),
         }
     }
-}
 
-impl Buffer {
-    /// Writes a short attribute up to the length of its AnyValue, `any` bytes; gives the place from that length on,
-    /// which is longer than the attribute.
-    #[inline(always)]
-    fn short_attribute(&mut self, head: &Head, any: usize) -> &mut [u8; VALUE_ROOM] {
-        debug_assert!(head.key_value_len(any) <= SHORT_MAX && any < VALUE_ROOM);
-        let start = head.len();
-        let room = self.advance_in_room(start + 1 + any);
-        let (low, high) = head.bytes.split_at(HEAD_MAX / 2);
-        room[..HEAD_MAX / 2].copy_from_slice(low);
-        if start > HEAD_MAX / 2 {
-            room[HEAD_MAX / 2..HEAD_MAX].copy_from_slice(high);
-        }
-        room[1] = head.key_value_len(any) as u8;
-        let value = room[start..].first_chunk_mut();
-        let value: &mut [u8; VALUE_ROOM] = value.expect("there is room for a head and a value");
-        value[0] = any as u8;
-        value
-    }
-
-    #[inline(always)]
-    fn integer_attribute(&mut self, head: &Head, number: i64) -> usize {
-        let number = number as u64;
-        let (bytes, len) = match number {
-            ..0x4000 => {
-                let is_long = u64::from(number >= 0x80);
-                let bytes = number & 0x7f | is_long << 7 | number >> 7 << 8;
-                (bytes.to_le_bytes(), 1 + is_long as usize)
-            }
-            _ => match spread_varint(number) {
-                Some(spread) => spread,
-                None => return self.long_integer_attribute(head, number),
-            },
-        };
-        let value = self.short_attribute(head, 1 + len);
-        value[1] = INT;
-        value[2..10].copy_from_slice(&bytes);
-        len
-    }
-
+    /// As [`Self::open_attribute`], of one that is not short.
     #[inline(never)]
-    fn long_integer_attribute(&mut self, head: &Head, number: u64) -> usize {
-        let value = self.short_attribute(head, 1 + varint_len(number));
-        value[1] = INT;
-        crate::wire::write_varint(&mut value[2..], number)
-    }
-
-    #[inline(always)]
-    fn text_attribute(&mut self, head: &Head, place: Place<'_>) -> usize {
-        match place {
-            Place::Inline(text, len) => {
-                // No head is so long that this were too long.
-                let value = self.short_attribute(head, 2 + len);
-                value[1..3].copy_from_slice(&[STRING, len as u8]);
-                value[3..19].copy_from_slice(&text.to_le_bytes());
-                len
-            }
-            Place::Buffer(text, len) => {
-                match text.first_chunk::<TEXT_MAX>() {
-                    Some(text) if len <= usize::from(head.text_max) => {
-                        let value = self.short_attribute(head, 2 + len);
-                        value[1..3].copy_from_slice(&[STRING, len as u8]);
-                        value[3..].copy_from_slice(text);
-                    }
-                    _ => self.string_attribute(head.bytes[0], head.prefix(), &text[..len]),
-                }
-                len
-            }
+    pub(crate) fn long_attribute(
+        &mut self,
+        head: &Head,
+        column: &OpenColumn<'_>,
+        at: usize,
+    ) -> usize {
+        let (tag, prefix) = (head.bytes[0], head.prefix());
+        if let OBJECT | ARRAY = column.kind(at) {
+            let start = self.out.len();
+            self.json_attribute(tag, prefix, column.place(at), 0);
+            return head.json_value_len(self.out.len() - start);
         }
+        let text = column.text(at).as_bytes();
+        self.out.string_attribute(tag, prefix, text);
+        text.len()
     }
 }
 
-const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + 2 + INLINE_MAX <= SHORT_MAX);
+/// The longest text of a short field.
+const BODY_MAX: usize = 112;
+
+const _: () = assert!(2 + BODY_MAX <= SHORT_MAX && 4 + BODY_MAX <= ROOM);
+
+/// Writes a field that is an AnyValue that is a short text to the front of a room.
+#[inline(always)]
+pub(crate) fn write_text_any_field(
+    tag: u8,
+    place: Place<'_>,
+    room: &mut [u8; ROOM],
+) -> Option<Written> {
+    let (Place::Inline(_, len) | Place::Buffer(_, len)) = place;
+    match place {
+        Place::Inline(text, _) => room[4..20].copy_from_slice(&text.to_le_bytes()),
+        Place::Buffer(text, _) if len <= TEXT_MAX => {
+            room[4..4 + TEXT_MAX].copy_from_slice(text.first_chunk::<TEXT_MAX>()?);
+        }
+        Place::Buffer(text, _) => {
+            let text = text.first_chunk::<BODY_MAX>().filter(|_| len <= BODY_MAX)?;
+            room[4..4 + BODY_MAX].copy_from_slice(text);
+        }
+    }
+    room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
+    Some(Written {
+        len: 4 + len,
+        value: len,
+    })
+}
 
 impl Buffer {
     /// A field that is an AnyValue that is this text. Gives its length.
     #[inline]
     pub(crate) fn text_any_field(&mut self, tag: u8, place: Place<'_>) -> usize {
-        match place {
-            Place::Inline(text, len) => {
-                let room = self.advance_in_room(4 + len);
-                room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
-                room[4..20].copy_from_slice(&text.to_le_bytes());
-                len
+        match write_text_any_field(tag, place, self.ahead()) {
+            Some(written) => {
+                self.advance(written.len);
+                written.value
             }
-            Place::Buffer(text, len) => {
-                match text.first_chunk::<TEXT_MAX>() {
-                    Some(text) if len <= TEXT_MAX => {
-                        let room = self.advance_in_room(4 + len);
-                        room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
-                        room[4..4 + TEXT_MAX].copy_from_slice(text);
-                    }
-                    _ => self.string_any_field(tag, &text[..len]),
-                }
+            None => {
+                let Place::Buffer(text, len) = place else {
+                    unreachable!("a text that a view holds itself is short");
+                };
+                self.string_any_field(tag, &text[..len]);
                 len
             }
         }

@@ -158,7 +158,7 @@ impl Line<'_> {
         self.paint(RESET);
         self.out.push(b' ');
         self.level();
-        let body_column = self.lift.row(self.row).body();
+        let body_column = self.lift.row(self.row).body;
         let body = body_column.map(|column| self.plan.cell(column, self.row, self.record));
         if let Some(body) = body.or_else(|| self.plan.raw(envelope, self.record).map(Cell::Str)) {
             self.out.push(b' ');
@@ -212,7 +212,7 @@ impl Line<'_> {
             _ => DIM,
         };
         self.text.clear();
-        if let Some(column) = self.lift.row(self.row).severity() {
+        if let Some(column) = self.lift.row(self.row).severity {
             self.plan
                 .cell(column, self.row, self.record)
                 .write_text(self.text);

@@ -26,7 +26,6 @@ mod origin;
 mod otlp;
 mod part;
 mod plan;
-mod presence;
 mod value;
 mod value_json;
 mod wire;

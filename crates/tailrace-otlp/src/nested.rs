@@ -5,8 +5,10 @@
 //! already has are left out; values nested deeper than [`NESTING_MAX`] are sent as text. Apart from removed values, hardly a
 //! byte is read twice.
 
+mod learn;
 mod names;
 mod scalar;
+mod shapes;
 mod walk;
 
 use tailrace_model::json::{self, Kind, Members, Value};
@@ -15,14 +17,17 @@ use crate::any::{ARRAY, Flat, KEY, KVLIST, NESTING_MAX, VALUE, VALUES, Values};
 use crate::keys::{Object, Span};
 use crate::number::integer;
 use crate::open::Place;
-use crate::wire::{Open, varint_len};
+use crate::wire::{Open, ROOM, varint_len, write_varint};
 use names::Names;
 pub(crate) use names::Places;
 use scalar::{Scalar, unescape};
+pub(crate) use shapes::Shapes;
 use walk::Walk;
 
+/// No longer texts are compared with earlier ones.
+const KNOWN_MAX: usize = 16 * 1024;
 /// A text that a view holds itself is walked with so many bytes behind it.
-const INLINE_ROOM: usize = 128;
+const INLINE_ROOM: usize = 64;
 
 impl Values {
     /// A field `tag` that is a KeyValue with `prefix` and an object or array by its text.
@@ -34,18 +39,54 @@ impl Values {
         depth: usize,
     ) {
         let mut inline = [0; INLINE_ROOM];
-        let (text, len) = match place {
-            Place::Inline(text, len) => {
-                inline[..16].copy_from_slice(&text.to_le_bytes());
-                (&inline[..], len)
-            }
-            Place::Buffer(text, len) => (text, len),
-        };
+        let (text, len) = wide(place, &mut inline);
         self.out.byte(tag);
         let key_value = self.out.open(prefix.len() + len + 16);
         self.out.bytes(prefix);
-        self.json(text, len, depth);
+        let is_known = depth == 0 && len <= KNOWN_MAX && {
+            let room = self.out.room(4 * len + 2 * ROOM);
+            let (walk, root) = (Walk::new(text, len), root_of(prefix));
+            let written = self.shapes.write(walk, root, &mut self.text, room);
+            written.map(|len| self.out.take_room(len)).is_some()
+        };
+        if !is_known {
+            let stats = self.stats;
+            self.json(text, len, depth);
+            if depth == 0 && self.stats == stats {
+                self.shapes.learn(&text[..len], root_of(prefix));
+            }
+        }
         self.out.close(key_value);
+    }
+
+    /// As [`Self::json_attribute`], to the front of `room`, if the text looks like an earlier one and there is enough
+    /// room. Gives the length.
+    pub(crate) fn known_json_attribute(
+        &mut self,
+        tag: u8,
+        prefix: &[u8],
+        place: Place<'_>,
+        room: &mut [u8],
+    ) -> Option<usize> {
+        let mut inline = [0; INLINE_ROOM];
+        let (text, len) = wide(place, &mut inline);
+        let width = varint_len((prefix.len() + len + 16) as u64);
+        let start = 1 + width + prefix.len();
+        let content = room.get_mut(start..)?;
+        let root = root_of(prefix);
+        let any = self
+            .shapes
+            .write(Walk::new(text, len), root, &mut self.text, content)?;
+        let key_value = prefix.len() + any;
+        let needed = varint_len(key_value as u64);
+        if needed != width {
+            room.get(start + any..start + any + needed)?;
+            room.copy_within(start..start + any, 1 + needed + prefix.len());
+        }
+        room[0] = tag;
+        let at = 1 + write_varint(&mut room[1..], key_value as u64);
+        room[at..at + prefix.len()].copy_from_slice(prefix);
+        Some(at + key_value)
     }
 
     /// An AnyValue with its length of an object or array by its text: the first `len` bytes of `text`.
@@ -266,4 +307,22 @@ impl Values {
         };
         write(self, flat);
     }
+}
+
+/// A text with what is behind it, and its length.
+#[inline(always)]
+fn wide<'t>(place: Place<'t>, inline: &'t mut [u8; INLINE_ROOM]) -> (&'t [u8], usize) {
+    match place {
+        Place::Inline(text, len) => {
+            inline[..16].copy_from_slice(&text.to_le_bytes());
+            (&inline[..], len)
+        }
+        Place::Buffer(text, len) => (text, len),
+    }
+}
+
+/// What stands for the texts of a column when it is looked for known ones.
+fn root_of(prefix: &[u8]) -> usize {
+    let at = |at: usize| usize::from(prefix.get(at).copied().unwrap_or(0));
+    at(2) + 3 * at(prefix.len().saturating_sub(2)) + 8 * prefix.len()
 }

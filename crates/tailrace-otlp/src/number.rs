@@ -127,7 +127,7 @@ fn inline_digits(text: u128, len: usize) -> Option<u64> {
 
 /// As [`inline_digits`], of 1 to 8 digits.
 #[inline]
-fn few_digits(text: u64, len: usize) -> Option<u64> {
+pub(crate) fn few_digits(text: u64, len: usize) -> Option<u64> {
     // To the right, with zeros before it.
     let free = 64 - 8 * len;
     eight_digits(text << free | ZEROS & ((1 << free) - 1))

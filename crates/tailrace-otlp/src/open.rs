@@ -77,29 +77,33 @@ impl<'a> OpenColumn<'a> {
         self.kind_nulls.is_some() || self.text_nulls.is_some()
     }
 
-    /// 64 values at a time: where a kind is, and where of these no text is.
-    pub(crate) fn validity(&self) -> impl Iterator<Item = (u64, u64)> {
-        let len = self.kinds.len();
-        let inside = move |word: usize| match len - 64 * word {
-            left @ 0..64 => (1 << left) - 1,
-            _ => u64::MAX,
-        };
-        let words = (0..len.div_ceil(64)).map(inside);
-        words
-            .zip(words_of(self.kind_nulls).zip(words_of(self.text_nulls)))
-            .map(|(inside, (kinds, texts))| (kinds & inside, kinds & inside & !texts))
+    /// Where a kind is.
+    pub(crate) fn kind_nulls(&self) -> Option<&'a NullBuffer> {
+        self.kind_nulls
+    }
+
+    /// Where a text is.
+    pub(crate) fn text_nulls(&self) -> Option<&'a NullBuffer> {
+        self.text_nulls
+    }
+
+    /// The kinds of values, where they are present.
+    pub(crate) fn kinds(&self) -> &'a [u8] {
+        self.kinds
+    }
+
+    pub(crate) fn views(&self) -> &'a [u128] {
+        self.views
+    }
+
+    pub(crate) fn buffers(&self) -> &'a [Buffer] {
+        self.buffers
     }
 
     /// Where the text of a value is that is neither absent nor null.
     #[inline]
     pub(crate) fn place(&self, at: usize) -> Place<'a> {
-        let view = self.views[at];
-        let len = view_len(view);
-        if len <= INLINE_MAX {
-            return Place::Inline(view >> 32, len);
-        }
-        let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
-        Place::Buffer(&self.buffers[buffer][offset..], len)
+        place(self.views[at], self.buffers)
     }
 
     #[inline]
@@ -147,12 +151,59 @@ impl<'a> OpenColumn<'a> {
     }
 }
 
-/// The bits of `nulls`, 64 a word, and set bits without end behind them.
-fn words_of(nulls: Option<&NullBuffer>) -> impl Iterator<Item = u64> {
-    let chunks = nulls.map(|nulls| nulls.inner().bit_chunks());
-    let words = chunks.map(|chunks| chunks.iter().chain([chunks.remainder_bits()]));
-    words
-        .into_iter()
-        .flatten()
-        .chain(std::iter::repeat(u64::MAX))
+/// Where the text of a view is.
+#[inline(always)]
+pub(crate) fn place(view: u128, buffers: &[Buffer]) -> Place<'_> {
+    let len = view_len(view);
+    if len <= INLINE_MAX {
+        return Place::Inline(view >> 32, len);
+    }
+    let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
+    Place::Buffer(&buffers[buffer][offset..], len)
+}
+
+/// A range of one buffer in which texts are.
+#[derive(Default)]
+pub(crate) struct TextRange<'a> {
+    buffer: Option<&'a Buffer>,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> TextRange<'a> {
+    /// Extends the range by the text of a value, if that is not in its view, nor in another buffer.
+    #[inline]
+    pub(crate) fn add(&mut self, column: &OpenColumn<'a>, at: usize) {
+        let view = column.views[at];
+        let (buffer, start) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
+        if view_len(view) <= INLINE_MAX {
+            return;
+        }
+        let Some(buffer) = column.buffers.get(buffer) else {
+            return;
+        };
+        let end = start + view_len(view);
+        match self.buffer {
+            None => (self.buffer, self.start, self.end) = (Some(buffer), start, end),
+            Some(known) if known.as_ptr() == buffer.as_ptr() => {
+                (self.start, self.end) = (self.start.min(start), self.end.max(end));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Reads something of every cache line of the range, unless that is long.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        const LONG: usize = 128 * 1024;
+        const LINE: usize = 64;
+        let bytes = self
+            .buffer
+            .and_then(|buffer| buffer.get(self.start..self.end));
+        let bytes = bytes
+            .filter(|bytes| bytes.len() <= LONG)
+            .unwrap_or_default();
+        let lines = bytes.iter().step_by(LINE);
+        lines.fold(0, |sum, byte| sum ^ u64::from(*byte))
+    }
 }

@@ -1,13 +1,17 @@
 //! Columns to ExportLogsServiceRequests.
 //!
 //! From an envelope and the parts of a query's output, the encoder emits requests of bounded size. It makes one pass over the
-//! rows and writes directly into the bytes that are sent. Names, tags and source facts are encoded once; a LogRecord's
-//! length is guessed from the previous one. Rows of one record stay together, and neighbours of one resource share a
+//! rows. Of 64 rows at a time the LogRecords are drafted, column by column (`drafts.rs`), and copied into the bytes that
+//! are sent; a record that is unusual is written there on its own (`record.rs`), with its length guessed from the one before.
+//! Names, tags and source facts are encoded once. Rows of one record stay together, and neighbours of one resource share a
 //! ResourceLogs. It does not allocate per row, does no I/O, and reads no clock.
 
+mod drafts;
 mod extras;
+mod pass;
 mod record;
 mod sources;
+mod tails;
 
 use std::ops::Range;
 
@@ -16,13 +20,16 @@ use crate::cut::{Cut, extract};
 use crate::encoding::{Encoder, Encoding};
 use crate::field::Mapping;
 use crate::lift::{Batch, Lifts};
+use crate::nested::Shapes;
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
 use crate::plan::{PartPlan, Prefixes};
 use crate::value::{SCHEMA_URL, SCHEMA_URL_FIELD, SourceFacts};
 use crate::wire::{Open, bytes_tag, push_bytes};
+use drafts::Drafts;
 use extras::Extras;
-use record::{Beside, Row};
+use pass::Pass;
 use sources::Sources;
+use tails::Tails;
 
 /// OTLP protobuf: how columns become an ExportLogsServiceRequest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +71,9 @@ pub struct OtlpEncoder {
     extras: Extras,
     /// Whether a record of this call may have any.
     has_extras: bool,
+    /// Of the first parts, as far as they were needed.
+    drafts: Vec<Drafts>,
+    tails: Tails,
     request: Request,
     /// The open ResourceLogs.
     group: Option<Group>,
@@ -108,6 +118,8 @@ const SCOPE_LOGS: u8 = bytes_tag(2);
 const CARRIED_BYTES_KEPT: usize = 64 * 1024;
 /// Closing the two lengths of a group can make it so much longer.
 const CLOSING_MAX: usize = 8;
+/// The rows of so many parts are drafted: a part's drafts take 200 KB.
+const DRAFTED_PARTS_MAX: usize = 4;
 
 impl Encoding for OtlpEncoding {
     fn name(&self) -> &'static str {
@@ -137,6 +149,7 @@ impl Encoder for OtlpEncoder {
         emit: &mut dyn FnMut(&Request),
     ) -> Stats {
         self.values.stats = Stats::default();
+        self.values.shapes.start();
         self.extras.rows = (usize::MAX, 0);
         let mut prefixes = std::mem::take(&mut self.prefixes);
         prefixes.clear();
@@ -157,61 +170,43 @@ impl Encoder for OtlpEncoder {
         };
         lifts.start(&batch);
         self.has_extras = Extras::are_in(envelope, parts, &self.config);
+        let mut tails = std::mem::take(&mut self.tails);
+        let (mut drafts, drafted) = self.drafts_of(parts.len());
         let none = SourceFacts::default();
-        let mut sources = Sources::new(envelope.runs, &none);
-        merge_rows(parts, envelope.records, |part, row, record| {
-            if sources.advance(record, &plans, &self.config) {
-                self.close_group();
+        let mut pass = Pass {
+            batch,
+            prefixes: &prefixes,
+            sources: Sources::new(envelope.runs, &none),
+            lifts: &mut lifts,
+            drafts: &mut drafts[..drafted],
+            tails: &mut tails,
+        };
+        if let [part] = parts {
+            let len = part.rows.map_or(envelope.records as usize, <[u32]>::len);
+            let mut row = 0;
+            while row < len {
+                let record = part.rows.map_or(row, |rows| rows[row] as usize);
+                row += self.rows(&mut pass, [0, row, record], true, emit);
             }
-            let facts = sources.facts();
-            if self.group.is_none() {
-                self.open_group(facts);
-            }
-            let (start, first_mark) = (self.values.out.len(), self.values.marks.len());
-            let of_row = Row {
-                plan: &plans[part],
-                lift: lifts.at(&batch, part, row, &mut self.values.stats),
-                row,
-                record,
-                has_failed: parts[part].has_failed(row),
-            };
-            let beside = Beside {
-                envelope,
-                facts,
-                may_clash: sources.shadowing[part],
-                prefixes: &prefixes,
-            };
-            self.log_record(&of_row, &beside);
-            if self.values.out.len() + CLOSING_MAX > self.config.request_bytes_max
-                && !self.request.ends.is_empty()
-            {
-                self.carried.clear();
-                self.carried.extend_from_slice(self.values.out.from(start));
-                self.values.out.truncate(start);
-                let marks = self.values.marks.split_off(first_mark);
-                self.close_group();
-                self.emit(emit);
-                self.open_group(facts);
-                let moved = self.values.out.len() as isize - start as isize;
-                self.values.marks.append(marks, moved);
-                self.values.out.bytes(&self.carried);
-                self.carried.clear();
-                self.carried.shrink_to(CARRIED_BYTES_KEPT);
-            }
-            // Requests and records are far below 4 GiB.
-            self.request.ends.push(self.values.out.len() as u32);
-            self.request.records.push(record as u32);
-        });
+        } else {
+            merge_rows(parts, envelope.records, |part, row, record| {
+                self.rows(&mut pass, [part, row, record], false, emit);
+            });
+        }
         self.close_group();
         if !self.request.ends.is_empty() {
             self.emit(emit);
         }
         self.prefixes = prefixes;
         self.lifts = lifts;
+        self.drafts = drafts;
+        self.tails = tails;
         self.values.stats
     }
 
     fn release(&mut self, bytes: usize) {
+        self.drafts = Vec::new();
+        self.values.shapes = Shapes::default();
         self.values.out.release(bytes);
         self.values.marks.release(bytes);
         self.request.release(bytes);
@@ -236,6 +231,8 @@ impl OtlpEncoder {
             scope: fields,
             extras: Extras::new(),
             has_extras: false,
+            drafts: Vec::new(),
+            tails: Tails::default(),
             request: Request::default(),
             group: None,
             carried: Vec::new(),
@@ -243,6 +240,18 @@ impl OtlpEncoder {
             scope_guess: config.request_bytes_max / 2,
             config,
         }
+    }
+
+    /// Memory for the drafts of the first of so many parts, and of how many.
+    fn drafts_of(&mut self, parts: usize) -> (Vec<Drafts>, usize) {
+        let drafted = match self.config.record_uid {
+            // Each record has a uid of its own.
+            true => 0,
+            false => parts.min(DRAFTED_PARTS_MAX),
+        };
+        let mut drafts = std::mem::take(&mut self.drafts);
+        drafts.resize_with(drafted.max(drafts.len()), Drafts::new);
+        (drafts, drafted)
     }
 
     fn open_group(&mut self, facts: &SourceFacts) {

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
+use tailrace_model::json::Kind;
 use tailrace_model::reserved::BODY;
 
 use crate::any::push_prefix;
 use crate::attribute::Head;
 use crate::cell::{Cell, Reader};
 use crate::field::{FIELDS, Field, Mapping};
-use crate::open::OpenColumn;
+use crate::open::{OpenColumn, Place};
 use crate::part::{Column, Envelope, Index, Part};
 use crate::value::LOG_RECORD_ATTRIBUTES;
 use crate::wire::bytes_tag;
@@ -24,13 +25,13 @@ pub(crate) type Prefixes = Vec<u8>;
 /// A part with everything decided that does not depend on the row.
 pub(crate) struct PartPlan<'a> {
     pub(crate) columns: Vec<ColumnPlan<'a>>,
-    /// For each field.
-    pub(crate) candidates: [Candidates; FIELDS],
+    /// For each field the columns that may become it, in order of precedence.
+    pub(crate) candidates: [Vec<u32>; FIELDS],
     /// An event's name, or the ids or flags of a trace, may be lifted.
     pub(crate) has_rare: bool,
     /// The query computes `body`, or what the output's `fields:` make the body: whatever comes of it, the raw record does
     /// not take its place.
-    computes_body: bool,
+    pub(crate) computes_body: bool,
     /// The first column of each name.
     first: HashMap<&'a str, u32>,
     pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
@@ -50,21 +51,20 @@ pub(crate) struct ColumnPlan<'a> {
     prefix: (u32, u32),
 }
 
-/// An open column with a value per record, a name that is not long, and no other column of it before. [`Presence`](crate::presence::Presence) says in which records
-/// it has a value.
+/// An open column with a value per record, a name that is not long, and no other column of it before.
+/// [`Block`](crate::lift::Block) says in which rows it has a value.
 pub(crate) struct SimpleColumn<'a> {
     pub(crate) column: OpenColumn<'a>,
     /// What its attributes start with.
     pub(crate) head: Head,
 }
 
-/// The columns that may become a field.
-#[derive(Default)]
-pub(crate) struct Candidates {
-    /// In order of precedence.
-    pub(crate) columns: Vec<u32>,
-    /// Their bits, if all of them are simple columns among the first 64 columns.
-    pub(crate) simple_bits: Option<u64>,
+impl<'a> SimpleColumn<'a> {
+    /// Where the text of a value that is present is, if it is a string.
+    #[inline(always)]
+    pub(crate) fn string(&self, at: usize) -> Option<Place<'a>> {
+        (self.column.kind(at) == Kind::String as u8).then(|| self.column.place(at))
+    }
 }
 
 impl<'a> PartPlan<'a> {
@@ -96,14 +96,7 @@ impl<'a> PartPlan<'a> {
             };
             let mut ranks: Vec<_> = part.columns.iter().enumerate().filter_map(ranked).collect();
             ranks.sort_unstable();
-            candidates
-                .columns
-                .extend(ranks.into_iter().map(|(_, at)| at));
-            let bit = |at: &u32| {
-                let is_simple = *at < 64 && plan.columns[*at as usize].simple.is_some();
-                is_simple.then(|| 1 << at)
-            };
-            candidates.simple_bits = candidates.columns.iter().map(bit).sum();
+            candidates.extend(ranks.into_iter().map(|(_, at)| at));
         }
         plan.has_rare = [
             Field::EventName,
@@ -112,7 +105,7 @@ impl<'a> PartPlan<'a> {
             Field::TraceFlags,
         ]
         .iter()
-        .any(|field| !plan.candidates[*field as usize].columns.is_empty());
+        .any(|field| !plan.candidates[*field as usize].is_empty());
         plan
     }
 

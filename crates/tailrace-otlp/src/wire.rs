@@ -116,7 +116,7 @@ impl Buffer {
 
     /// Makes sure that `count` more bytes can be written, and gives them.
     #[inline]
-    fn room(&mut self, count: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, count: usize) -> &mut [u8] {
         if self.bytes.len() - self.at < count {
             self.grow(count);
         }
@@ -167,6 +167,14 @@ impl Buffer {
         self.at += count;
     }
 
+    /// Counts `count` bytes as written and gives them.
+    #[inline]
+    pub(crate) fn take_room(&mut self, count: usize) -> &mut [u8] {
+        self.room(count);
+        self.at += count;
+        &mut self.bytes[self.at - count..self.at]
+    }
+
     #[inline]
     pub(crate) fn byte(&mut self, byte: u8) {
         self.room(1)[0] = byte;
@@ -206,15 +214,8 @@ impl Buffer {
     /// A field that is an AnyValue that is a string.
     #[inline]
     pub(crate) fn string_any_field(&mut self, tag: u8, text: &[u8]) {
-        let any = 1 + varint_len(text.len() as u64) + text.len();
-        let room = self.room(2 + 2 * VARINT_LEN_MAX + text.len());
-        room[0] = tag;
-        let mut at = 1 + write_varint(&mut room[1..], any as u64);
-        room[at] = bytes_tag(1);
-        at += 1;
-        at += write_varint(&mut room[at..], text.len() as u64);
-        room[at..at + text.len()].copy_from_slice(text);
-        self.at += at + text.len();
+        let room = self.room(string_any_field_room(text.len()));
+        self.at += write_string_any_field(room, tag, text);
     }
 
     /// A string field, left out where it is empty, as proto3 has it.
@@ -229,21 +230,8 @@ impl Buffer {
     /// key and the AnyValue's tag), and the AnyValue.
     #[inline]
     pub(crate) fn string_attribute(&mut self, tag: u8, prefix: &[u8], text: &[u8]) {
-        let any = 1 + varint_len(text.len() as u64) + text.len();
-        let key_value = prefix.len() + varint_len(any as u64) + any;
-        let room = self.room(key_value + 1 + 3 * VARINT_LEN_MAX);
-        room[0] = tag;
-        let mut at = 1;
-        at += write_varint(&mut room[at..], key_value as u64);
-        room[at..at + prefix.len()].copy_from_slice(prefix);
-        at += prefix.len();
-        at += write_varint(&mut room[at..], any as u64);
-        room[at] = bytes_tag(1);
-        at += 1;
-        at += write_varint(&mut room[at..], text.len() as u64);
-        room[at..at + text.len()].copy_from_slice(text);
-        at += text.len();
-        self.at += at;
+        let room = self.room(string_attribute_room(prefix.len(), text.len()));
+        self.at += write_string_attribute(room, tag, prefix, text);
     }
 
     /// Starts a length-delimited field (its tag is written): leaves as many bytes as the length of
@@ -281,7 +269,7 @@ impl Buffer {
         if shift != 0 {
             self.room(VARINT_LEN_MAX);
             match shift {
-                1.. => self.move_up(start, len, shift as usize),
+                1.. => move_up(&mut self.bytes, start, len, shift as usize),
                 _ => self.bytes.copy_within(start..self.at, open.at + width),
             }
             self.at = open.at + width + len;
@@ -307,42 +295,14 @@ impl Buffer {
             self.bytes[start] = 2 + len as u8;
             self.bytes[start + 2] = len as u8;
         } else {
-            self.close_long_list(start, len);
+            self.close_long_list(start);
         }
     }
 
     #[inline(never)]
-    fn close_long_list(&mut self, start: usize, len: usize) {
-        let any = 1 + varint_len(len as u64) + len;
-        let end = start + varint_len(any as u64) + any;
+    fn close_long_list(&mut self, start: usize) {
         self.room(2 * VARINT_LEN_MAX);
-        let content = start + LIST_HEAD;
-        self.move_up(content, len, end - len - content);
-        let tag = self.bytes[start + 1];
-        let at = start + write_varint(&mut self.bytes[start..], any as u64);
-        self.bytes[at] = tag;
-        write_varint(&mut self.bytes[at + 1..], len as u64);
-        self.at = end;
-    }
-
-    /// Moves `len` bytes that stand at `from` towards the end, into room that is there. In steps of fixed size, the last ones
-    /// first: musl's `memmove` goes byte by byte in this direction.
-    fn move_up(&mut self, from: usize, len: usize, by: usize) {
-        let Some(&head) = self.bytes[from..from + len].first_chunk::<MOVE_STEP>() else {
-            return self.bytes.copy_within(from..from + len, from + by);
-        };
-        let mut end = from + len;
-        while end - from > MOVE_STEP {
-            end -= MOVE_STEP;
-            let step = *self.bytes[end..].first_chunk().expect("it is longer");
-            self.put(end + by, step);
-        }
-        self.put(from + by, head);
-    }
-
-    #[inline(always)]
-    fn put(&mut self, at: usize, step: [u8; MOVE_STEP]) {
-        self.bytes[at..at + MOVE_STEP].copy_from_slice(&step);
+        self.at = close_long_list(&mut self.bytes, start, self.at);
     }
 
     /// Length of the content written since [`Self::open`].
@@ -352,17 +312,17 @@ impl Buffer {
     }
 }
 
-const VARINT_LEN_MAX: usize = 10;
-/// How many bytes [`Buffer::move_up`] takes at a time.
+pub(crate) const VARINT_LEN_MAX: usize = 10;
+/// How many bytes [`move_up`] takes at a time.
 const MOVE_STEP: usize = 32;
 /// Bytes that [`Buffer::open_list`] writes.
-const LIST_HEAD: usize = 3;
+pub(crate) const LIST_HEAD: usize = 3;
 /// What [`Buffer::advance_in_room`] gives.
 pub(crate) const ROOM: usize = 256;
 
 /// The varint of a value below 2^56: its bytes, what is behind them zero, and its length. Without a loop, so that
 /// numbers of changing size cost no wrong guesses.
-#[inline]
+#[inline(always)]
 pub(crate) const fn spread_varint(value: u64) -> Option<([u8; 8], usize)> {
     if value >> 56 != 0 {
         return None;
@@ -387,6 +347,82 @@ pub(crate) fn write_varint(out: &mut [u8], mut value: u64) -> usize {
     }
     out[at] = value as u8;
     at + 1
+}
+
+/// Room that suffices for [`write_string_any_field`].
+pub(crate) const fn string_any_field_room(text: usize) -> usize {
+    2 + 2 * VARINT_LEN_MAX + text
+}
+
+/// Writes a field that is an AnyValue that is a string to the front of `room`, gives its length.
+#[inline]
+pub(crate) fn write_string_any_field(room: &mut [u8], tag: u8, text: &[u8]) -> usize {
+    let any = 1 + varint_len(text.len() as u64) + text.len();
+    room[0] = tag;
+    let at = 1 + write_varint(&mut room[1..], any as u64);
+    at + write_string(&mut room[at..], text)
+}
+
+/// Room that suffices for [`write_string_attribute`].
+pub(crate) const fn string_attribute_room(prefix: usize, text: usize) -> usize {
+    2 + 3 * VARINT_LEN_MAX + prefix + text
+}
+
+/// Writes a [`Buffer::string_attribute`] to the front of `room`, gives its length.
+#[inline]
+pub(crate) fn write_string_attribute(
+    room: &mut [u8],
+    tag: u8,
+    prefix: &[u8],
+    text: &[u8],
+) -> usize {
+    let any = 1 + varint_len(text.len() as u64) + text.len();
+    let key_value = prefix.len() + varint_len(any as u64) + any;
+    room[0] = tag;
+    let mut at = 1 + write_varint(&mut room[1..], key_value as u64);
+    room[at..at + prefix.len()].copy_from_slice(prefix);
+    at += prefix.len();
+    at += write_varint(&mut room[at..], any as u64);
+    at + write_string(&mut room[at..], text)
+}
+
+/// The content of an AnyValue that is a string.
+#[inline(always)]
+pub(crate) fn write_string(room: &mut [u8], text: &[u8]) -> usize {
+    room[0] = bytes_tag(1);
+    let at = 1 + write_varint(&mut room[1..], text.len() as u64);
+    room[at..at + text.len()].copy_from_slice(text);
+    at + text.len()
+}
+
+/// Ends a list that [`Buffer::open_list`] started and whose lengths may take more than a byte: the written bytes end at
+/// `end`, and there is room for two lengths behind. Gives where they end then.
+pub(crate) fn close_long_list(bytes: &mut [u8], start: usize, end: usize) -> usize {
+    let content = start + LIST_HEAD;
+    let len = end - content;
+    let any = 1 + varint_len(len as u64) + len;
+    let new_end = start + varint_len(any as u64) + any;
+    move_up(bytes, content, len, new_end - len - content);
+    let tag = bytes[start + 1];
+    let at = start + write_varint(&mut bytes[start..], any as u64);
+    bytes[at] = tag;
+    write_varint(&mut bytes[at + 1..], len as u64);
+    new_end
+}
+
+/// Moves `len` bytes that stand at `from` towards the end, into room that is there. In steps of fixed size, the last ones
+/// first: musl's `memmove` goes byte by byte in this direction.
+pub(crate) fn move_up(bytes: &mut [u8], from: usize, len: usize, by: usize) {
+    let Some(&head) = bytes[from..from + len].first_chunk::<MOVE_STEP>() else {
+        return bytes.copy_within(from..from + len, from + by);
+    };
+    let mut end = from + len;
+    while end - from > MOVE_STEP {
+        end -= MOVE_STEP;
+        let step: [u8; MOVE_STEP] = *bytes[end..].first_chunk().expect("it is longer");
+        bytes[end + by..end + by + MOVE_STEP].copy_from_slice(&step);
+    }
+    bytes[from + by..from + by + MOVE_STEP].copy_from_slice(&head);
 }
 
 /// Steps through the fields of one message. After the last field, [`Fields::is_broken`] says
@@ -545,7 +581,7 @@ mod tests {
             buffer.bytes(&Vec::from_iter((0..230).map(|i| i as u8)));
             let mut expected = buffer.from(0).to_vec();
             expected.copy_within(5..5 + len, 5 + by);
-            buffer.move_up(5, len, by);
+            move_up(&mut buffer.bytes, 5, len, by);
             // What is left behind is overwritten by a length.
             let left = 5..5 + by.min(len);
             buffer.bytes[left.clone()].copy_from_slice(&expected[left]);

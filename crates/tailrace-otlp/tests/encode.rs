@@ -2,6 +2,8 @@
 //! serde_json.
 #![allow(clippy::unwrap_used)]
 
+#[path = "encode/drafts.rs"]
+mod drafts;
 #[path = "encode/failed.rs"]
 mod failed;
 #[path = "encode/fixed.rs"]

@@ -18,7 +18,7 @@ mod marks;
 mod matcher;
 mod sequences;
 
-pub use marks::{Column, Marks};
+pub use marks::{Column, Mark, Marks};
 
 use frame::Writer;
 use matcher::Matcher;

@@ -16,7 +16,7 @@ impl Column {
     /// Values that are equal in all records of a batch.
     pub const CONSTANT: Column = Column(3);
     /// The end of a record.
-    pub(crate) const END: Column = Column(4);
+    pub const END: Column = Column(4);
     /// Texts of severities.
     pub const SEVERITY: Column = Column(5);
     /// Bodies.
@@ -43,8 +43,8 @@ pub struct Marks {
 }
 
 /// The place of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
     /// Where it ends.
     pub(crate) end: u32,
     /// Its length in bytes.
@@ -57,6 +57,16 @@ pub(crate) struct Mark {
 pub(crate) const KEYS_PER_COLUMN: usize = 16;
 
 impl Mark {
+    /// The mark of a value of `len` bytes that ends at `end`; of one that is too long for a mark, a wrong one.
+    #[inline(always)]
+    pub fn new(column: Column, end: usize, len: usize) -> Mark {
+        Mark {
+            end: end as u32,
+            len: len as u16,
+            key: Mark::key(column, len),
+        }
+    }
+
     fn key(column: Column, len: usize) -> u16 {
         u16::from(column.0) * KEYS_PER_COLUMN as u16 + (len % KEYS_PER_COLUMN) as u16
     }
@@ -89,11 +99,17 @@ impl Marks {
         if len > VALUE_MAX {
             self.has_huge = true;
         }
-        self.marks.push(Mark {
-            end: end as u32,
-            len: len as u16,
-            key: Mark::key(column, len),
-        });
+        self.marks.push(Mark::new(column, end, len));
+    }
+
+    /// Appends the marks of a record that was written elsewhere, of bytes that now are `by` bytes further.
+    #[inline]
+    pub fn extend(&mut self, marks: &[Mark], by: usize) {
+        let moved = |mark: &Mark| Mark {
+            end: mark.end.wrapping_add(by as u32),
+            ..*mark
+        };
+        self.marks.extend(marks.iter().map(moved));
     }
 
     /// Marks the end of a record.

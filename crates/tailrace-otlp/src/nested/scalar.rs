@@ -6,7 +6,7 @@
 use tailrace_model::json::{self, Unescaped};
 
 use crate::any::{BOOL, DOUBLE, Flat, INT, KEY, STRING, VALUE, VALUES};
-use crate::wire::{Buffer, Open, ROOM, varint_len, write_varint};
+use crate::wire::{Buffer, Open, ROOM, spread_varint, varint_len, write_varint};
 
 /// A value that holds no others.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) fn unescape<'o>(quoted: &[u8], out: &'o mut Vec<u8>) -> Scalar<'o> {
 }
 
 impl Scalar<'_> {
-    fn flat(&self) -> Flat<'_> {
+    pub(super) fn flat(&self) -> Flat<'_> {
         match *self {
             Scalar::Null => Flat::Null,
             Scalar::Bool(value) => Flat::Bool(value),
@@ -61,7 +61,7 @@ impl Scalar<'_> {
 
     /// Writes a short AnyValue and its length, gives both lengths together; `None` if it is not short.
     #[inline(always)]
-    fn write_short(&self, out: &mut [u8; 2 + 1 + TEXT_MAX]) -> Option<usize> {
+    pub(super) fn write_short(&self, out: &mut [u8; 2 + 1 + TEXT_MAX]) -> Option<usize> {
         let any = match *self {
             Scalar::Null => 0,
             Scalar::Bool(value) => {
@@ -70,7 +70,13 @@ impl Scalar<'_> {
             }
             Scalar::Int(value) => {
                 out[1] = INT;
-                1 + write_varint(&mut out[2..2 + NUMBER_MAX], value as u64)
+                match spread_varint(value as u64) {
+                    Some((bytes, len)) => {
+                        out[2..10].copy_from_slice(&bytes);
+                        1 + len
+                    }
+                    None => 1 + write_varint(&mut out[2..2 + NUMBER_MAX], value as u64),
+                }
             }
             Scalar::Double(value) => {
                 out[1] = DOUBLE;

@@ -5,11 +5,12 @@
 
 use tailrace_model::json;
 
-use super::scalar::Scalar;
+use super::scalar::{Scalar, unescape};
 use crate::any::Flat;
-use crate::number::integer;
+use crate::number::{few_digits, integer};
 
 /// JSON text, and where in it the walk is.
+#[derive(Clone)]
 pub(super) struct Walk<'t> {
     text: &'t [u8],
     /// The text and what is behind it.
@@ -35,6 +36,66 @@ impl<'t> Walk<'t> {
         }
     }
 
+    /// How many bytes of the text are left.
+    #[inline(always)]
+    pub(super) fn left(&self) -> usize {
+        self.text.len() - self.at
+    }
+
+    /// The next bytes, of which some may be behind the text.
+    #[inline(always)]
+    pub(super) fn ahead<const N: usize>(&self) -> Option<&'t [u8; N]> {
+        self.wide.get(self.at..)?.first_chunk()
+    }
+
+    /// Passes over so many bytes, if so many are left.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, count: usize) -> Option<()> {
+        self.at += count;
+        (self.at <= self.text.len()).then_some(())
+    }
+
+    /// What is before the next quote. Nothing that is escaped.
+    #[inline(always)]
+    pub(super) fn plain_text(&mut self) -> Option<Scalar<'t>> {
+        let (start, mut end) = (self.at, self.at);
+        loop {
+            let len = json::plain_len(*self.wide.get(end..)?.first_chunk()?);
+            end += len;
+            // What is behind the text may be much.
+            if len < 8 || end > self.text.len() {
+                break;
+            }
+        }
+        if self.byte(end) != Some(b'"') {
+            return None;
+        }
+        self.at = end;
+        Some(Scalar::Text(self.from(start), end - start))
+    }
+
+    /// What is before the next quote that is not escaped, unescaped.
+    #[inline(never)]
+    pub(super) fn any_text<'o>(&mut self, out: &'o mut Vec<u8>) -> Option<Scalar<'o>>
+    where
+        't: 'o,
+    {
+        let (end, escaped) = json::string_end(self.text, self.at - 1)?;
+        let start = self.at;
+        self.at = end - 1;
+        match escaped {
+            true => Some(unescape(self.between(start, end - 1), out)),
+            false => Some(Scalar::Text(self.from(start), end - 1 - start)),
+        }
+    }
+
+    /// As [`Self::plain`], without whitespace before it.
+    #[inline(always)]
+    pub(super) fn plain_value(&mut self) -> Option<Scalar<'t>> {
+        let first = self.byte(self.at)?;
+        self.plain(first)
+    }
+
     /// The text from `start` on, and what is behind it.
     #[inline]
     pub(super) fn from(&self, start: usize) -> &'t [u8] {
@@ -52,19 +113,13 @@ impl<'t> Walk<'t> {
     }
 
     /// The first byte that is not whitespace; the walk is then before it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn peek(&mut self) -> Option<u8> {
         let byte = self.byte(self.at)?;
         if byte > b' ' {
             return Some(byte);
         }
-        self.peek_behind_whitespace()
-    }
-
-    fn peek_behind_whitespace(&mut self) -> Option<u8> {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(self.at) {
-            self.at += 1;
-        }
+        self.at = behind_whitespace(self.text, self.at);
         self.byte(self.at)
     }
 
@@ -84,7 +139,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Skips what is between two values. Returns whether there is another value.
-    #[inline]
+    #[inline(always)]
     pub(super) fn goes_on(&mut self, close: u8) -> Option<bool> {
         let byte = self.peek()?;
         self.at += 1;
@@ -103,12 +158,20 @@ impl<'t> Walk<'t> {
     }
 
     /// Passes over the string whose opening quote is next.
-    #[inline]
+    #[inline(always)]
     pub(super) fn string(&mut self) -> Option<Quoted> {
         let start = self.at + 1;
-        if let Some(group) = self.wide.get(start..).and_then(<[u8]>::first_chunk) {
-            let end = start + json::plain_len(*group);
-            if end < start + 8 && self.byte(end) == Some(b'"') {
+        let mut end = start;
+        for _ in 0..GROUPS {
+            let Some(group) = self.wide.get(end..).and_then(<[u8]>::first_chunk) else {
+                break;
+            };
+            let len = json::plain_len(*group);
+            end += len;
+            if len < 8 {
+                if self.byte(end) != Some(b'"') {
+                    break;
+                }
                 self.at = end + 1;
                 return Some(Quoted {
                     start,
@@ -127,67 +190,101 @@ impl<'t> Walk<'t> {
     }
 
     /// Passes over a number, a truth value or null that starts with the byte `first`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn plain(&mut self, first: u8) -> Option<Scalar<'t>> {
+        if let b'0'..=b'9' = first
+            && let Some((number, len)) = self.short_integer()
+        {
+            self.at += len;
+            return Some(Scalar::Int(number as i64));
+        }
+        let (scalar, end) = self.any_plain(self.at, first)?;
+        self.at = end;
+        Some(scalar)
+    }
+
+    /// The integer of up to seven digits that is next, and its length. Not one with a zero before it.
+    #[inline(always)]
+    fn short_integer(&self) -> Option<(u64, usize)> {
+        const ONES: u64 = u64::from_ne_bytes([1; 8]);
+        let text = u64::from_le_bytes(*self.ahead()?);
+        let digits = text ^ (ONES * u64::from(b'0'));
+        // The highest bit of each byte says whether it is no digit.
+        let low = digits & (ONES * 0x7f);
+        let others = ((low + ONES * (0x80 - 10)) | digits) & (ONES << 7);
+        let len = others.trailing_zeros() as usize / 8;
+        // What is behind decides what it is. And the text may end before.
+        if len == 0 || len >= 8 || len >= self.left() {
+            return None;
+        }
+        let behind = (text >> (8 * len)) as u8;
+        let has_zero = len > 1 && text as u8 == b'0';
+        if has_zero || matches!(behind, b'.' | b'e' | b'E') {
+            return None;
+        }
+        Some((few_digits(text, len)?, len))
+    }
+
+    /// The number, truth value or null at `at`, and where it ends.
+    #[inline(never)]
+    fn any_plain(&self, at: usize, first: u8) -> Option<(Scalar<'t>, usize)> {
+        let literal = |text: &[u8], scalar| {
+            let is_it = self.text[at..].starts_with(text);
+            is_it.then_some((scalar, at + text.len()))
+        };
         match first {
-            b'-' | b'0'..=b'9' => self.number(),
-            b'N' | b'I' => self.any_number(self.at),
-            b't' => self.literal(b"true", Scalar::Bool(true)),
-            b'f' => self.literal(b"false", Scalar::Bool(false)),
-            b'n' => self.literal(b"null", Scalar::Null),
+            b'-' | b'0'..=b'9' => self.number(at),
+            b'N' | b'I' => self.any_number(at),
+            b't' => literal(b"true", Scalar::Bool(true)),
+            b'f' => literal(b"false", Scalar::Bool(false)),
+            b'n' => literal(b"null", Scalar::Null),
             _ => None,
         }
     }
 
     #[inline]
-    fn literal(&mut self, text: &[u8], scalar: Scalar<'t>) -> Option<Scalar<'t>> {
-        let is_it = self.text[self.at..].starts_with(text);
-        self.at += text.len();
-        is_it.then_some(scalar)
-    }
-
-    #[inline]
-    fn digits(&mut self, mut number: u64) -> u64 {
-        while let Some(byte @ b'0'..=b'9') = self.byte(self.at) {
+    fn digits(&self, at: &mut usize, mut number: u64) -> u64 {
+        while let Some(byte @ b'0'..=b'9') = self.byte(*at) {
             number = number.wrapping_mul(10).wrapping_add(u64::from(byte & 15));
-            self.at += 1;
+            *at += 1;
         }
         number
     }
 
     #[inline]
-    fn number(&mut self) -> Option<Scalar<'t>> {
+    fn number(&self, all: usize) -> Option<(Scalar<'t>, usize)> {
         /// So many digits are below 2^53.
         const EXACT_MAX: usize = 15;
-        let all = self.at;
         let is_negative = self.text[all] == b'-';
-        self.at += usize::from(is_negative);
-        let start = self.at;
-        let mut number = self.digits(0);
-        let count = self.at - start;
+        let start = all + usize::from(is_negative);
+        let mut at = start;
+        let mut number = self.digits(&mut at, 0);
+        let count = at - start;
         if count == 0 {
             return self.any_number(all);
         }
         if count > 1 && self.text[start] == b'0' {
             return None;
         }
-        match self.byte(self.at) {
+        match self.byte(at) {
             Some(b'.') => {
-                self.at += 1;
-                let point = self.at;
-                number = self.digits(number);
-                let behind = self.at - point;
-                let has_exponent = matches!(self.byte(self.at), Some(b'e' | b'E'));
+                at += 1;
+                let point = at;
+                number = self.digits(&mut at, number);
+                let behind = at - point;
+                let has_exponent = matches!(self.byte(at), Some(b'e' | b'E'));
                 if behind == 0 || has_exponent || count + behind > EXACT_MAX {
                     return self.any_number(all);
                 }
                 let number = number as f64 / POWERS[behind];
-                Some(Scalar::Double(if is_negative { -number } else { number }))
+                let number = if is_negative { -number } else { number };
+                Some((Scalar::Double(number), at))
             }
             Some(b'e' | b'E') => self.any_number(all),
             _ if count <= 18 => {
                 let number = number as i64;
-                Some(Scalar::Int(if is_negative { -number } else { number }))
+                let number = if is_negative { -number } else { number };
+                Some((Scalar::Int(number), at))
             }
             _ => self.any_number(all),
         }
@@ -195,9 +292,9 @@ impl<'t> Walk<'t> {
 
     /// The number that starts at `start`.
     #[inline(never)]
-    fn any_number(&mut self, start: usize) -> Option<Scalar<'t>> {
-        self.at = start;
-        let text = std::str::from_utf8(self.value()?).ok()?;
+    fn any_number(&self, start: usize) -> Option<(Scalar<'t>, usize)> {
+        let end = json::value_end(self.text, start)?;
+        let text = std::str::from_utf8(&self.text[start..end]).ok()?;
         let is_integer = !text
             .bytes()
             .any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'N' | b'I'));
@@ -207,13 +304,26 @@ impl<'t> Walk<'t> {
         } else {
             Some(Flat::of_number(text))
         };
-        Some(match flat {
+        let scalar = match flat {
             Some(Flat::Int(number)) => Scalar::Int(number),
             Some(Flat::Double(number)) => Scalar::Double(number),
             _ => Scalar::Text(self.from(start), text.len()),
-        })
+        };
+        Some((scalar, end))
     }
 }
+
+/// Behind whitespace that starts at `at`.
+#[inline(never)]
+fn behind_whitespace(text: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// So many groups of eight bytes of a string are looked at before it is given to [`json::string_end`].
+const GROUPS: usize = 6;
 
 const POWERS: [f64; 16] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -232,8 +342,8 @@ mod tests {
         let mut walk = Walk::new(text.as_bytes(), text.len());
         let first = text.as_bytes()[0];
         let quick = walk.plain(first).map(|scalar| (scalar.bits(), walk.at));
-        let mut walk = Walk::new(text.as_bytes(), text.len());
-        let general = walk.any_number(0).map(|scalar| (scalar.bits(), walk.at));
+        let general = Walk::new(text.as_bytes(), text.len()).any_number(0);
+        let general = general.map(|(scalar, end)| (scalar.bits(), end));
         assert_eq!(quick, general, "{text}");
     }
 

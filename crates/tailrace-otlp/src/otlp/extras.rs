@@ -97,22 +97,39 @@ impl Extras {
         with_stream: bool,
     ) -> impl Iterator<Item = Extra<'e>> + use<'e> {
         let record = row.record;
-        let stream = match envelope.streams.get(record) {
-            Some(1) if with_stream => Some((IOSTREAM, &self.stdout)),
-            Some(2) if with_stream => Some((IOSTREAM, &self.stderr)),
+        let stream = envelope.streams.get(record).filter(|_| with_stream);
+        self.chosen(
+            stream.copied().unwrap_or(0),
+            self.has_uid,
+            envelope.is_malformed(record),
+            envelope.is_truncated(record),
+            row.has_failed,
+        )
+    }
+
+    /// Those that a record has.
+    #[inline]
+    pub(super) fn chosen(
+        &self,
+        stream: u8,
+        has_uid: bool,
+        is_malformed: bool,
+        is_truncated: bool,
+        has_failed: bool,
+    ) -> impl Iterator<Item = Extra<'_>> + use<'_> {
+        let stream = match stream {
+            1 => Some((IOSTREAM, &self.stdout)),
+            2 => Some((IOSTREAM, &self.stderr)),
             _ => None,
         };
-        let uid = self.has_uid.then_some((RECORD_UID, &self.uid));
-        let is_malformed = envelope.is_malformed(record);
-        let is_truncated = envelope.is_truncated(record);
-        let malformed = is_malformed.then_some((MALFORMED, &self.malformed));
-        let truncated = is_truncated.then_some((TRUNCATED, &self.truncated));
-        let failed = row
-            .has_failed
-            .then_some((TRANSFORM_FAILED, &self.transform_failed));
-        let all = [stream, uid, malformed, truncated, failed]
-            .into_iter()
-            .flatten();
+        let all = [
+            stream,
+            has_uid.then_some((RECORD_UID, &self.uid)),
+            is_malformed.then_some((MALFORMED, &self.malformed)),
+            is_truncated.then_some((TRUNCATED, &self.truncated)),
+            has_failed.then_some((TRANSFORM_FAILED, &self.transform_failed)),
+        ];
+        let all = all.into_iter().flatten();
         all.map(|(name, encoded)| Extra { name, encoded })
     }
 }

@@ -2,31 +2,35 @@
 //! flags. Which columns are lifted was decided before (`lift.rs`).
 
 use arrow::array::Array;
-use tailrace_model::json::Kind;
 use tailrace_zstd::Column;
 
+use super::drafts::Finished;
 use super::extras::{Extra, UID_DIGITS};
 use super::{ORIGINAL, OtlpEncoder, RECORD_UID};
 use crate::any::Values;
 use crate::cell::Cell;
-use crate::lift::Lift;
+use crate::lift::{Lift, Rare};
 use crate::open::Place;
 use crate::part::Envelope;
 use crate::plan::{PartPlan, Prefixes};
 use crate::value::{LOG_RECORD_ATTRIBUTES, SourceFacts};
-use crate::wire::{Open, bytes_tag, fixed32_tag, fixed64_tag, varint_tag};
+use crate::wire::{
+    Open, bytes_tag, fixed32_tag, fixed64_tag, varint_len, varint_tag, write_varint,
+};
 
 // Fields of LogRecord.
-const TIME: u8 = 1;
-const SEVERITY_NUMBER: u8 = 2;
-const SEVERITY_TEXT: u8 = 3;
-const BODY: u8 = 5;
+pub(super) const TIME: u8 = 1;
+pub(super) const SEVERITY_NUMBER: u8 = 2;
+pub(super) const SEVERITY_TEXT: u8 = 3;
+pub(super) const BODY: u8 = 5;
 const ATTRIBUTES: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
 const FLAGS: u8 = 8;
 const TRACE_ID: u8 = 9;
 const SPAN_ID: u8 = 10;
 const OBSERVED_TIME: u8 = 11;
 const EVENT_NAME: u8 = 12;
+/// How many bytes of a draft are copied at a time.
+const STEP: usize = 64;
 /// `log_records` of ScopeLogs.
 const LOG_RECORDS: u8 = bytes_tag(2);
 
@@ -48,7 +52,7 @@ impl<'r> Row<'r> {
 
     /// The raw text of a malformed record that has another body.
     fn original(&self, envelope: &Envelope<'r>) -> Option<&'r str> {
-        let body = self.lift.row(self.row).body()?;
+        let body = self.lift.row(self.row).body?;
         self.plan.original(envelope, body, self.row, self.record)
     }
 
@@ -56,8 +60,7 @@ impl<'r> Row<'r> {
     #[inline(always)]
     fn string(&self, column: usize) -> Option<Place<'r>> {
         let simple = self.plan.columns[column].simple.as_ref()?;
-        let is_string = simple.column.kind(self.record) == Kind::String as u8;
-        is_string.then(|| simple.column.place(self.record))
+        simple.string(self.record)
     }
 }
 
@@ -199,8 +202,7 @@ impl Values {
                 .copy_from_slice(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
             at += 2;
         }
-        let severity = lifted.severity();
-        match severity.map(|column| (column, row.string(column))) {
+        match lifted.severity.map(|column| (column, row.string(column))) {
             None => self.out.advance(at),
             Some((_, Some(Place::Inline(text, len)))) if len > 0 => {
                 room[at..at + 2].copy_from_slice(&[bytes_tag(SEVERITY_TEXT), len as u8]);
@@ -213,66 +215,108 @@ impl Values {
                 self.text_field(SEVERITY_TEXT, row.cell(column));
             }
         }
-        if let Some(column) = lifted.body() {
-            let start = self.out.len();
+        if let Some(column) = lifted.body {
             let len = match row.string(column) {
                 Some(place) => self.out.text_any_field(bytes_tag(BODY), place),
-                None => {
-                    let cell = row.cell(column);
-                    self.any_field(bytes_tag(BODY), cell);
-                    match cell {
-                        Cell::Str(text) => text.len(),
-                        // Behind two tags and two lengths, or more: nearly right is good enough.
-                        _ => (self.out.len() - start).saturating_sub(4),
-                    }
-                }
+                None => self.body(row.cell(column)),
             };
             self.mark(Column::BODY, len);
         } else if let Some(raw) = row.plan.raw(envelope, row.record) {
-            self.any_field(bytes_tag(BODY), Cell::Str(raw));
-            self.mark(Column::BODY, raw.len());
+            let len = self.body(Cell::Str(raw));
+            self.mark(Column::BODY, len);
         }
         open
+    }
+
+    /// A body. Gives the length of the value's bytes, which are the last ones.
+    pub(super) fn body(&mut self, cell: Cell<'_>) -> usize {
+        let start = self.out.len();
+        self.any_field(bytes_tag(BODY), cell);
+        match cell {
+            Cell::Str(text) => text.len(),
+            // Behind two tags and two lengths, or more: nearly right is good enough.
+            _ => (self.out.len() - start).saturating_sub(4),
+        }
     }
 
     /// The columns that are not lifted.
     #[inline]
     fn columns(&mut self, row: &Row<'_>, prefixes: &Prefixes) {
-        for (word, bits) in row.lift.attributes(row.row).iter().enumerate() {
-            let mut bits = *bits;
-            while bits != 0 {
-                let at = 64 * word + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                let column = &row.plan.columns[at];
-                match &column.simple {
-                    Some(simple) => {
-                        let len = self.open_attribute(&simple.head, &simple.column, row.record);
+        for (at, column) in row.plan.columns.iter().enumerate() {
+            if !row.lift.may_be_attribute(at, row.row) {
+                continue;
+            }
+            match &column.simple {
+                Some(simple) => {
+                    let len = self.open_attribute(&simple.head, &simple.column, row.record);
+                    self.mark(column.mark, len);
+                }
+                None => {
+                    if let Some(len) = self.other_column(row, at, prefixes) {
                         self.mark(column.mark, len);
                     }
-                    None => self.column(row, at, prefixes),
                 }
             }
         }
     }
 
-    /// A column that is not a simple column.
+    /// A column that is not a simple column, if the row has a value in it. Gives the length of the value's bytes, which
+    /// are the last ones.
     #[inline(never)]
-    fn column(&mut self, row: &Row<'_>, at: usize, prefixes: &Prefixes) {
+    pub(super) fn other_column(
+        &mut self,
+        row: &Row<'_>,
+        at: usize,
+        prefixes: &Prefixes,
+    ) -> Option<usize> {
         let plan = row.plan;
         if plan.is_shadowed(at, row.row, row.record) {
-            return;
+            return None;
         }
         let cell = row.cell(at);
-        if !cell.is_absent() {
-            let (start, prefix) = (self.out.len(), plan.prefix(at, prefixes));
-            self.attribute(ATTRIBUTES, prefix, cell);
-            let value = match cell {
-                Cell::Str(text) => text.len(),
-                // Behind a tag, the key, two lengths and the value's tag, or more.
-                _ => (self.out.len() - start).saturating_sub(prefix.len() + 4),
-            };
-            self.mark(plan.columns[at].mark, value);
+        if cell.is_absent() {
+            return None;
         }
+        let (start, prefix) = (self.out.len(), plan.prefix(at, prefixes));
+        self.attribute(ATTRIBUTES, prefix, cell);
+        Some(match cell {
+            Cell::Str(text) => text.len(),
+            // Behind a tag, the key, two lengths and the value's tag, or more.
+            _ => (self.out.len() - start).saturating_sub(prefix.len() + 4),
+        })
+    }
+
+    /// A LogRecord that was drafted.
+    #[inline(always)]
+    pub(super) fn drafted(&mut self, record: &Finished<'_>, observed_ns: u64) {
+        let len = drafted_len(record.len);
+        let room = self.out.room(len + STEP);
+        room[0] = LOG_RECORDS;
+        let mut at = match record.len {
+            len @ ..0x80 => {
+                room[1] = len as u8;
+                2
+            }
+            len @ 0x80..0x4000 => {
+                room[1..3].copy_from_slice(&[len as u8 | 0x80, (len >> 7) as u8]);
+                3
+            }
+            len => 1 + write_varint(&mut room[1..], len as u64),
+        };
+        // In steps of fixed size, whose excess is overwritten: musl copies short texts slowly.
+        let (places, _) = room[at..].as_chunks_mut::<STEP>();
+        let (steps, _) = record.memory.as_chunks::<STEP>();
+        for (place, step) in places.iter_mut().zip(&steps[..record.draft.div_ceil(STEP)]) {
+            *place = *step;
+        }
+        at += record.draft;
+        if !record.tail.is_empty() {
+            room[at..at + record.tail.len()].copy_from_slice(record.tail);
+            at += record.tail.len();
+        }
+        write_behind(&mut room[at..], record.rare, observed_ns);
+        self.out.take_room(len);
+        self.marks.extend(record.marks, self.out.len() - record.len);
     }
 
     /// Flags, ids, observed time and event name.
@@ -280,31 +324,9 @@ impl Values {
     fn fields_behind(&mut self, row: &Row<'_>, envelope: &Envelope<'_>) {
         let rare = row.lift.rare(row.row);
         let start = self.out.len();
-        let room = self.out.ahead();
-        let (mut at, mut ids) = (0, [0; 2]);
-        if let Some(rare) = rare {
-            if rare.flags > 0 {
-                room[0] = fixed32_tag(FLAGS);
-                room[1..5].copy_from_slice(&u32::from(rare.flags).to_le_bytes());
-                at = 5;
-            }
-            if let Some(id) = &rare.trace_id {
-                room[at..at + 2].copy_from_slice(&[bytes_tag(TRACE_ID), 16]);
-                room[at + 2..at + 18].copy_from_slice(id);
-                at += 18;
-                ids[0] = at;
-            }
-            if let Some(id) = &rare.span_id {
-                room[at..at + 2].copy_from_slice(&[bytes_tag(SPAN_ID), 8]);
-                room[at + 2..at + 10].copy_from_slice(id);
-                at += 10;
-                ids[1] = at;
-            }
-        }
         let observed_ns = u64::try_from(envelope.observed_ns).unwrap_or(0);
-        room[at] = fixed64_tag(OBSERVED_TIME);
-        room[at + 1..at + 9].copy_from_slice(&observed_ns.to_le_bytes());
-        self.out.advance(at + 9);
+        let (len, ids) = write_behind(self.out.ahead(), rare, observed_ns);
+        self.out.advance(len);
         if ids[0] > 0 {
             self.marks.value(Column::TRACE_ID, start + ids[0], 16);
         }
@@ -316,4 +338,38 @@ impl Values {
             self.text_field(EVENT_NAME, row.cell(column as usize));
         }
     }
+}
+
+/// The length of a LogRecord with so much content, tag and length included.
+#[inline(always)]
+pub(super) fn drafted_len(content: usize) -> usize {
+    1 + varint_len(content as u64) + content
+}
+
+/// Flags, ids and observed time. Gives their length, and where the ids end.
+#[inline(always)]
+fn write_behind(room: &mut [u8], rare: Option<&Rare>, observed_ns: u64) -> (usize, [usize; 2]) {
+    let (mut at, mut ids) = (0, [0; 2]);
+    if let Some(rare) = rare {
+        if rare.flags > 0 {
+            room[0] = fixed32_tag(FLAGS);
+            room[1..5].copy_from_slice(&u32::from(rare.flags).to_le_bytes());
+            at = 5;
+        }
+        if let Some(id) = &rare.trace_id {
+            room[at..at + 2].copy_from_slice(&[bytes_tag(TRACE_ID), 16]);
+            room[at + 2..at + 18].copy_from_slice(id);
+            at += 18;
+            ids[0] = at;
+        }
+        if let Some(id) = &rare.span_id {
+            room[at..at + 2].copy_from_slice(&[bytes_tag(SPAN_ID), 8]);
+            room[at + 2..at + 10].copy_from_slice(id);
+            at += 10;
+            ids[1] = at;
+        }
+    }
+    room[at] = fixed64_tag(OBSERVED_TIME);
+    room[at + 1..at + 9].copy_from_slice(&observed_ns.to_le_bytes());
+    (at + 9, ids)
 }

@@ -16,7 +16,9 @@ pub(super) struct Sources<'a> {
     /// The first run that may hold the next record.
     at: usize,
     /// The first record that the current source may not have.
-    until: usize,
+    pub(super) until: usize,
+    /// Counts the changes of the source.
+    pub(super) changes: usize,
     /// By part: whether a column has the name of an attribute that we or the current source add.
     pub(super) shadowing: Vec<bool>,
 }
@@ -30,6 +32,7 @@ impl<'a> Sources<'a> {
             current: None,
             at: 0,
             until: 0,
+            changes: 0,
             shadowing: Vec::new(),
         }
     }
@@ -71,6 +74,7 @@ impl<'a> Sources<'a> {
         if before.is_some_and(|before| std::ptr::eq(before, facts)) {
             return false;
         }
+        self.changes += 1;
         let marks = [MALFORMED, TRUNCATED, TRANSFORM_FAILED, ORIGINAL];
         let iostream = config.iostream.then_some(IOSTREAM);
         let uid = config.record_uid.then_some(RECORD_UID);

@@ -38,7 +38,7 @@ fn config(table: &Table) -> OtlpEncoding {
     }
 }
 
-fn check(table: &Table, encoder: &mut OtlpEncoder) -> Result<(), TestCaseError> {
+pub(crate) fn check(table: &Table, encoder: &mut OtlpEncoder) -> Result<(), TestCaseError> {
     let mut requests: Vec<Request> = Vec::new();
     let stats = table.with(|envelope, parts| {
         encoder.encode(envelope, parts, &mut |request| {
