@@ -350,6 +350,9 @@ impl Plan {
             ended = self.write_to(&mut files) => ended,
             () = stopped => Err(Error::failed(&anyhow::anyhow!("interrupted: the rows are not all there"))),
         };
+        if ended.is_err() {
+            files.abandon().await;
+        }
         (files.written().clone(), ended)
     }
 

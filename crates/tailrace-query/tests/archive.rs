@@ -392,9 +392,9 @@ fn what_cannot_be_kept_is_refused() {
             "values of `f` name no directories",
         ),
         (
-            "SELECT a FROM logs",
-            &["a"],
-            "the files would have no column",
+            "SELECT * FROM logs",
+            &["a", "a"],
+            "`--partition-by` names `a` twice",
         ),
         (
             "SELECT l.a, r.a FROM logs l JOIN logs r ON l.f = r.f",

@@ -39,6 +39,8 @@ pub(crate) struct Files {
     schema: SchemaRef,
     properties: WriterProperties,
     open: Option<Open>,
+    /// Where a file of this machine is until it is complete.
+    unfinished: Option<Path>,
     written: Written,
 }
 
@@ -101,6 +103,7 @@ impl Files {
             kept,
             schema,
             open: None,
+            unfinished: None,
             written: Written {
                 run: format!(
                     "{}-{:x}",
@@ -194,14 +197,19 @@ impl Files {
         }
         let open = match &mut self.open {
             Some(open) => open,
-            None => self.open.insert(begin(
-                &self.store,
-                &self.prefix,
-                &self.written,
-                directory,
-                &self.schema,
-                &self.properties,
-            )?),
+            None => {
+                let open = begin(
+                    &self.store,
+                    &self.prefix,
+                    &self.written,
+                    directory,
+                    &self.schema,
+                    &self.properties,
+                )?;
+                self.unfinished =
+                    (open.unfinished != open.location).then(|| open.unfinished.clone());
+                self.open.insert(open)
+            }
         };
         open.writer
             .write(&rows)
@@ -228,11 +236,21 @@ impl Files {
         if unfinished != location {
             let moved = self.store.objects.rename(&unfinished, &location).await;
             moved.with_context(|| format!("{name}: cannot be written"))?;
+            self.unfinished = None;
         }
         self.written.files += 1;
         self.written.rows += u64::try_from(meta.file_metadata().num_rows()).unwrap_or_default();
         self.written.bytes += writer.bytes_written() as u64;
         Ok(())
+    }
+
+    /// Removes what is not complete.
+    pub(crate) async fn abandon(&mut self) {
+        self.open = None;
+        if let Some(unfinished) = self.unfinished.take() {
+            // It may not be there yet, and is hidden where it cannot be removed.
+            let _ = self.store.objects.delete(&unfinished).await;
+        }
     }
 
     /// Completes the archive.
