@@ -9,6 +9,7 @@ dialect. There is no list of accepted differences: a block whose results differ 
 """
 
 import concurrent.futures
+import dataclasses
 import json
 import math
 import re
@@ -63,8 +64,21 @@ def run(suite, agent, seed):
         for query, (rows, trouble) in zip(asked, pool.map(ask, asked)):
             suite.cases += 1
             compare(suite, query, rows, trouble, database)
+    in_parquet(suite, agent, asked, known["hits"], directory, database)
     dialects = sum(query.sql != query.duck for query in asked)
     suite.note(f"{len(asked)} queries over {len(known)} files, {dialects} of them in two dialects")
+
+
+def in_parquet(suite, agent, asked, hits, directory, database):
+    """ClickBench once more, over a Parquet file of the same rows that the agent wrote."""
+    path = directory / "hits.parquet"
+    command = [agent.binary, "query", "SELECT * FROM logs", str(hits), "-o", "parquet"]
+    with open(path, "wb") as file:
+        subprocess.run(command, stdout=file, timeout=SECONDS_MAX, env=agents.environment(), check=True)
+    for query in asked:
+        if query.file == "hits":
+            suite.cases += 1
+            compare(suite, dataclasses.replace(query, name=f"{query.name} in Parquet"), *answer(agent, query, path, directory), database)
 
 
 def read(path):

@@ -1,15 +1,18 @@
-//! Results over files beside those of DataFusion over a table in memory that serde_json's values were put into.
+//! Results over files, of lines and of Parquet, beside those of DataFusion over a table in memory that arrow-json read, and
+//! serde_json where a column has values of several kinds.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray};
+use arrow::array::{ArrayRef, StringViewArray};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serde_json::{Map, Value, json};
-use tailrace_query::{Engine, Input, Options};
+use tailrace_query::{Encoder, Engine, Input, Options};
 
 const ROWS: u64 = 500;
 
@@ -156,67 +159,78 @@ fn lines(rows: &[Option<Map<String, Value>>]) -> String {
     })
 }
 
-/// The table that the lines are.
+/// The table that the lines are. Its columns of one kind of values are those of arrow-json.
 fn expected(rows: &[Option<Map<String, Value>>]) -> RecordBatch {
-    let of = |name: &'static str| {
-        rows.iter().map(move |row| {
-            row.as_ref()
-                .and_then(|row| row.get(name))
-                .filter(|it| !it.is_null())
-        })
-    };
-    let text = |name| -> ArrayRef {
+    let plain = [
+        ("big", DataType::Int64),
+        ("duration_ms", DataType::Float64),
+        ("n", DataType::Int64),
+        ("ok", DataType::Boolean),
+        ("ts", DataType::Utf8View),
+        ("user", DataType::Utf8View),
+        ("level", DataType::Utf8View),
+        ("status", DataType::Int64),
+    ];
+    let fields = plain.map(|(name, ty)| Field::new(name, ty, true));
+    let text = rows.iter().fold(String::new(), |mut text, row| {
+        // What is no JSON has no columns.
+        let row = row.clone().unwrap_or_default();
+        writeln!(text, "{}", Value::Object(row)).unwrap();
+        text
+    });
+    let reader = arrow_json::ReaderBuilder::new(Arc::new(Schema::new(fields.to_vec())));
+    let mut reader = reader
+        .with_batch_size(rows.len())
+        .build(text.as_bytes())
+        .unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let mixed = |name: &'static str| -> ArrayRef {
+        let values = rows.iter().map(|row| row.as_ref()?.get(name));
         let text = |value: &Value| {
             value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned)
         };
         Arc::new(
-            of(name)
+            values
                 .map(|value| value.map(text))
                 .collect::<StringViewArray>(),
         )
     };
-    let int = |name| -> ArrayRef {
-        Arc::new(
-            of(name)
-                .map(|value| value.and_then(Value::as_i64))
-                .collect::<Int64Array>(),
-        )
-    };
-    let float = |name| -> ArrayRef {
-        Arc::new(
-            of(name)
-                .map(|value| value.and_then(Value::as_f64))
-                .collect::<Float64Array>(),
-        )
-    };
-    let bool = |name| -> ArrayRef {
-        Arc::new(
-            of(name)
-                .map(|value| value.and_then(Value::as_bool))
-                .collect::<BooleanArray>(),
-        )
-    };
     let body = rows.iter().map(|row| row.is_none().then_some(BROKEN));
-    RecordBatch::try_from_iter_with_nullable([
-        (
-            "body",
-            Arc::new(body.collect::<StringViewArray>()) as ArrayRef,
-            true,
-        ),
-        ("big", int("big"), true),
-        ("duration_ms", float("duration_ms"), true),
-        ("mixed", text("mixed"), true),
-        ("n", int("n"), true),
-        ("nested", text("nested"), true),
-        ("ok", bool("ok"), true),
-        ("ts", text("ts"), true),
-        ("user", text("user"), true),
-        ("level", text("level"), true),
-        ("status", int("status"), true),
-    ])
-    .unwrap()
+    let body: ArrayRef = Arc::new(body.collect::<StringViewArray>());
+    let others = [
+        ("body", body),
+        ("mixed", mixed("mixed")),
+        ("nested", mixed("nested")),
+    ];
+    let others = others.map(|(name, column)| (name.to_owned(), column, true));
+    let plain = batch
+        .schema()
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .map(|(field, column)| (field.name().clone(), Arc::clone(column), true))
+        .collect::<Vec<_>>();
+    RecordBatch::try_from_iter_with_nullable(others.into_iter().chain(plain)).unwrap()
+}
+
+/// The same rows as a Parquet file.
+async fn as_parquet(lines: &Input, path: &Path) {
+    let engine = Engine::new(Options::default()).unwrap();
+    let plan = engine
+        .plan("SELECT * FROM logs", std::slice::from_ref(lines))
+        .await
+        .unwrap();
+    let mut encoder = Encoder::parquet(&plan.schema()).unwrap();
+    let mut bytes = Vec::new();
+    let ran = plan.run(|batch| {
+        bytes.extend(encoder.add(&batch).unwrap());
+        true
+    });
+    ran.await.unwrap();
+    bytes.extend(encoder.finish().unwrap());
+    std::fs::write(path, bytes).unwrap();
 }
 
 /// The rows of batches as JSON, sorted.
@@ -263,6 +277,9 @@ async fn answers_are_those_of_a_table_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rows.ndjson");
     std::fs::write(&path, lines(&rows)).unwrap();
+    let (lines, parquet) = (Input::File(path), dir.path().join("rows.parquet"));
+    as_parquet(&lines, &parquet).await;
+    let parquet = Input::File(parquet);
     let mut config = SessionConfig::new().with_target_partitions(1);
     config.options_mut().sql_parser.enable_ident_normalization = false;
     let mut oracle = SessionContext::new_with_config(config);
@@ -276,9 +293,14 @@ async fn answers_are_those_of_a_table_in_memory() {
             .await
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
         let expected = sorted(&expected.collect().await.unwrap());
-        for partitions in [1, 3] {
-            let found = sorted(&answer(sql, &Input::File(path.clone()), partitions).await);
-            assert_eq!(found, expected, "{sql}, {partitions} partitions");
+        for (input, partitions) in [(&lines, 1), (&lines, 3), (&parquet, 1), (&parquet, 3)] {
+            let found = sorted(&answer(sql, input, partitions).await);
+            assert_eq!(
+                found,
+                expected,
+                "{sql}, {}, {partitions} partitions",
+                input.name()
+            );
         }
     }
 }
