@@ -1,7 +1,7 @@
 """Measures `tailrace query` beside DuckDB, Polars and clickhouse-local: whole processes, over the same file, in turns.
 
 Usage: python3 queries.py --agent target/release/tailrace [--lines N] [--runs N] [--threads N ...] [--shapes S ...]
-       [--peers P ...] [--out FILE]
+       [--forms lines parquet] [--peers P ...] [--out FILE]
 
 Every answer is compared with DuckDB's before the clock starts. CPU seconds and peak memory are those of the whole process, as the
 kernel counts them; of those of the peers' CPU what Python takes to start with the library is subtracted. Prints medians as a
@@ -94,6 +94,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--shapes", nargs="+", default=["simple", "wide"])
+    parser.add_argument("--forms", nargs="+", choices=["lines", "parquet"], default=["lines"])
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--queries", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--out", type=Path)
@@ -106,14 +107,25 @@ def main():
             logs = Path(directory, f"{shape}.log")
             generate = [args.agent, "generate", "--shape", shape, "--seed", "1", "--lines", str(args.lines), "-o", str(logs)]
             subprocess.run(generate, check=True)
-            for threads in args.threads:
-                for name in args.queries:
-                    runs += measure(args, shape, name, logs, teams, threads)
-            logs.unlink()
+            for form in args.forms:
+                path = logs if form == "lines" else parquet(args.agent, logs)
+                for threads in args.threads:
+                    for name in args.queries:
+                        runs += measure(args, f"{shape}, {form}", name, path, teams, threads)
+            for path in Path(directory).glob(f"{shape}.*"):
+                path.unlink()
     if args.out:
         with open(args.out, "a", newline="") as file:
             csv.DictWriter(file, list(runs[0])).writerows(runs)
     print_table(runs, ["tailrace", *args.peers])
+
+
+def parquet(agent, logs):
+    """The same rows as a Parquet file, which the agent writes."""
+    path = logs.with_suffix(".parquet")
+    with open(path, "wb") as file:
+        subprocess.run([agent, "query", "SELECT * FROM logs", str(logs), "-o", "parquet"], stdout=file, check=True)
+    return path
 
 
 def measure(args, shape, name, logs, teams, threads):
@@ -151,16 +163,23 @@ def cores(threads):
 def python(peer, name, logs, teams, threads):
     sql, chdb_sql, code = QUERIES[name]
     if peer == "duckdb":
-        sql = sql.format(logs=f"read_json_auto('{logs}', format = 'newline_delimited')", teams=f"'{teams}'")
+        lines = f"read_json_auto('{logs}', format = 'newline_delimited')"
+        sql = sql.format(logs=f"'{logs}'" if is_parquet(logs) else lines, teams=f"'{teams}'")
         ask = f"import duckdb; duckdb.execute('SET threads = {threads}'); show(duckdb.sql({sql!r}).to_arrow_table())"
     elif peer == "polars":
-        scans = {"logs": f"pl.scan_ndjson({str(logs)!r})", "teams": f"pl.scan_csv({str(teams)!r})"}
+        scan = "scan_parquet" if is_parquet(logs) else "scan_ndjson"
+        scans = {"logs": f"pl.{scan}({str(logs)!r})", "teams": f"pl.scan_csv({str(teams)!r})"}
         ask = f"import polars as pl; show(({code.format(**scans)}).collect(engine='streaming').to_arrow())"
     else:
-        tables = {"logs": f"file('{logs}', 'JSONEachRow')", "teams": f"file('{teams}', 'CSVWithNames')"}
+        form = "Parquet" if is_parquet(logs) else "JSONEachRow"
+        tables = {"logs": f"file('{logs}', '{form}')", "teams": f"file('{teams}', 'CSVWithNames')"}
         sql = (chdb_sql or sql).format(**tables) + f" SETTINGS max_threads = {threads}"
         ask = f"import chdb; show(chdb.query({sql!r}, 'ArrowTable'))"
     return ["taskset", "-c", cores(threads), sys.executable, "-c", SHOW + ask]
+
+
+def is_parquet(path):
+    return path.suffix == ".parquet"
 
 
 def start(peer):
