@@ -10,6 +10,7 @@ use anyhow::Context;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -118,11 +119,13 @@ impl Engine {
         } else {
             options.partitions.max(1)
         };
+        let is_kept = options.archive.is_some();
         let batch_rows = match options.follow {
             // No row waits for others.
             Some(_) => 1,
             // A sort on disk merges a batch or two of each of its files at a time.
-            None => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
+            None if is_kept => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
+            None => ROWS_MAX,
         };
         let mut config = SessionConfig::new()
             .with_target_partitions(partitions)
@@ -134,15 +137,27 @@ impl Engine {
         settings.execution.parquet.pushdown_filters = true;
         settings.execution.parquet.reorder_filters = true;
         footers::configure(&mut settings.execution.parquet);
-        // What is kept for merging sorted rows from disk is a part of what is granted.
-        let granted = options.memory_bytes / (16 * partitions);
-        let reserved = &mut settings.execution.sort_spill_reservation_bytes;
-        *reserved = (*reserved).min(granted);
+        if is_kept {
+            // What is kept for merging sorted rows from disk is a part of what is granted.
+            let granted = options.memory_bytes / (16 * partitions);
+            let reserved = &mut settings.execution.sort_spill_reservation_bytes;
+            *reserved = (*reserved).min(granted);
+        }
         settings.execution.time_zone = Some("UTC".to_owned());
-        // What can be kept on disk leaves room for what cannot.
-        let pool =
-            TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), CONSUMERS_NAMED);
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+        let runtime = match is_kept {
+            // What can be kept on disk leaves room for what cannot.
+            true => {
+                let fair = FairSpillPool::new(options.memory_bytes);
+                let pool = TrackConsumersPool::new(fair, CONSUMERS_NAMED);
+                RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool))
+            }
+            // DataFusion 55 can wait for ever where rows that are dealt out by a hash are kept on disk.
+            false => RuntimeEnvBuilder::new()
+                .with_memory_limit(options.memory_bytes, 1.0)
+                .with_disk_manager_builder(
+                    DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
+                ),
+        };
         let runtime = runtime
             .build_arc()
             .context("no temporary files can be made")?;
@@ -225,11 +240,15 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
+        let mut state = state;
+        if self.options.archive.is_some() && !is_of_rows(&plan) {
+            // Then no rows are dealt out.
+            state.config_mut().options_mut().execution.target_partitions = 1;
+        }
         let plan = match &self.options.archive {
             Some(archive) => archive.arranged(plan)?,
             None => plan,
         };
-        let mut state = state;
         if takes_first_rows(&plan) {
             state.config_mut().options_mut().execution.target_partitions = 1;
         }
@@ -317,7 +336,7 @@ impl Plan {
     ///
     /// The data cannot be read, or a value cannot be computed.
     pub async fn run(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
-        let _running = Running(Arc::clone(&self.notes));
+        let _running = Running::new(&self.notes);
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
         for partition in &mut self.partitions()? {
             while let Some(batch) = partition.next().await {
@@ -341,7 +360,7 @@ impl Plan {
         archive: &Archive,
         stopped: impl Future<Output = ()>,
     ) -> (Written, Result<(), Error>) {
-        let _running = Running(Arc::clone(&self.notes));
+        let _running = Running::new(&self.notes);
         let mut files = match Files::new(archive, &self.schema()) {
             Ok(files) => files,
             Err(error) => return (Written::default(), Err(Error::failed(&error))),
@@ -387,6 +406,13 @@ impl Plan {
 
 /// A query that runs. Its scans end when this is dropped.
 struct Running(Arc<Notes>);
+
+impl Running {
+    fn new(notes: &Arc<Notes>) -> Running {
+        notes.begin();
+        Running(Arc::clone(notes))
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -18,7 +18,8 @@ pub struct Notes {
     file_bytes: AtomicU64,
     file_bytes_total: AtomicU64,
     has_unknown_size: AtomicBool,
-    has_ended: AtomicBool,
+    /// How many runs of the query want rows: it can be run again, and several times at once.
+    running: AtomicU64,
     records: AtomicU64,
     kept: AtomicU64,
     prefiltered: AtomicU64,
@@ -102,13 +103,19 @@ impl Notes {
         }
     }
 
-    /// Nobody wants more rows of the query.
-    pub(crate) fn end(&self) {
-        self.has_ended.store(true, Ordering::Relaxed);
+    /// A run of the query begins.
+    pub(crate) fn begin(&self) {
+        self.running.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Nobody wants more rows of a run.
+    pub(crate) fn end(&self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether no run wants more rows.
     pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Relaxed)
+        self.running.load(Ordering::Relaxed) == 0
     }
 
     /// How far the query is now.
