@@ -4,9 +4,10 @@ mod tables;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
@@ -365,29 +366,31 @@ impl Plan {
             Ok(files) => files,
             Err(error) => return (Written::default(), Err(Error::failed(&error))),
         };
-        let ended = tokio::select! {
-            ended = self.write_to(&mut files) => ended,
-            () = stopped => Err(Error::failed(&anyhow::anyhow!("interrupted: the rows are not all there"))),
-        };
+        let ended = self.write_to(&mut files, stopped).await;
         if ended.is_err() {
             files.abandon().await;
         }
         (files.written().clone(), ended)
     }
 
-    async fn write_to(&self, files: &mut Files) -> Result<(), Error> {
+    async fn write_to(
+        &self,
+        files: &mut Files,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let failed = |error: anyhow::Error| Error::failed(&error);
+        let mut stopped = pin!(stopped);
         for partition in &mut self.partitions()? {
-            while let Some(batch) = partition.next().await {
+            // What is being written is not given up in between: it counts or is not there.
+            while let Some(batch) = tokio::select! {
+                batch = partition.next() => batch,
+                () = &mut stopped => return Err(failed(anyhow!("interrupted: the rows are not all there"))),
+            } {
                 let batch = batch.map_err(|error| Error::of(&error, &self.sql, false))?;
-                files
-                    .add(&batch)
-                    .await
-                    .map_err(|error| Error::failed(&error))?;
-                // Whoever waits for something else as well has a turn.
-                tokio::task::yield_now().await;
+                files.add(&batch).await.map_err(failed)?;
             }
         }
-        files.finish().await.map_err(|error| Error::failed(&error))
+        files.finish().await.map_err(failed)
     }
 
     /// What statistics saved the query, once it has run.
