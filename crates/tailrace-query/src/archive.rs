@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use tailrace_model::reserved::TIMESTAMP;
 
 pub(crate) use self::files::Files;
-use crate::encode::compact_type;
 use crate::error::Error;
 use crate::hive::is_partition_type;
+use crate::order::copied;
 
 /// Where the rows of a query are kept, and how.
 #[derive(Clone, Debug, Default)]
@@ -41,8 +41,7 @@ pub struct Written {
 }
 
 impl Archive {
-    /// The rows of a plan in the order in which files take them: by directory, then by time. Texts are no views any more, which
-    /// would hold on to all that was read with them while they wait.
+    /// The rows of a plan in the order in which files take them: by directory, then by time.
     pub(crate) fn arranged(&self, plan: LogicalPlan) -> Result<LogicalPlan, Error> {
         let schema = Arc::clone(plan.schema());
         for (at, field) in schema.fields().iter().enumerate() {
@@ -90,26 +89,16 @@ impl Archive {
         let by = |name: &str| Expr::Column(Column::from_name(name)).sort(true, false);
         let mut order: Vec<_> = self.partition_by.iter().map(|name| by(name)).collect();
         order.extend(time_column(schema.as_arrow()).map(|at| by(schema.field(at).name())));
-        let columns = schema.iter().map(|(table, field)| {
-            let column = Expr::Column(Column::new(table.cloned(), field.name()));
-            let ty = compact_type(field.data_type());
-            let column = if ty == *field.data_type() {
-                column
+        let made = copied(plan).and_then(|plan| {
+            let plan = LogicalPlanBuilder::from(plan);
+            let plan = if order.is_empty() {
+                plan
             } else {
-                cast(column, ty)
+                plan.sort(order)?
             };
-            column.alias(field.name())
+            plan.build()
         });
-        let made = LogicalPlanBuilder::from(plan).project(columns.collect::<Vec<_>>());
-        let made = made.and_then(|plan| {
-            if order.is_empty() {
-                Ok(plan)
-            } else {
-                plan.sort(order)
-            }
-        });
-        made.and_then(LogicalPlanBuilder::build)
-            .map_err(|error| Error::failed(&error.into()))
+        made.map_err(|error| Error::failed(&error.into()))
     }
 }
 

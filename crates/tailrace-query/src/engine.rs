@@ -13,9 +13,10 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -31,6 +32,7 @@ use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::footers;
 use crate::input::Input;
 use crate::notes::Notes;
+use crate::order::copied_before_order;
 use crate::pruning::Pruning;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
@@ -78,6 +80,8 @@ impl Default for Options {
 /// Runs one query.
 pub struct Engine {
     context: SessionContext,
+    /// Where nothing is kept on disk.
+    in_memory: Arc<RuntimeEnv>,
     options: Options,
     once: Once,
     /// Of the query that was planned last.
@@ -87,6 +91,7 @@ pub struct Engine {
 /// A query that is ready to run.
 pub struct Plan {
     plan: Arc<dyn ExecutionPlan>,
+    in_memory: Arc<RuntimeEnv>,
     /// What the plan was made of, and with.
     logical: LogicalPlan,
     state: SessionState,
@@ -120,13 +125,11 @@ impl Engine {
         } else {
             options.partitions.max(1)
         };
-        let is_kept = options.archive.is_some();
         let batch_rows = match options.follow {
             // No row waits for others.
             Some(_) => 1,
             // A sort on disk merges a batch or two of each of its files at a time.
-            None if is_kept => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
-            None => ROWS_MAX,
+            None => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
         };
         let mut config = SessionConfig::new()
             .with_target_partitions(partitions)
@@ -138,35 +141,32 @@ impl Engine {
         settings.execution.parquet.pushdown_filters = true;
         settings.execution.parquet.reorder_filters = true;
         footers::configure(&mut settings.execution.parquet);
-        if is_kept {
-            // What is kept for merging sorted rows from disk is a part of what is granted.
-            let granted = options.memory_bytes / (16 * partitions);
-            let reserved = &mut settings.execution.sort_spill_reservation_bytes;
-            *reserved = (*reserved).min(granted);
-        }
+        // What is kept for merging sorted rows from disk is a part of what is granted.
+        let granted = options.memory_bytes / (16 * partitions);
+        let reserved = &mut settings.execution.sort_spill_reservation_bytes;
+        *reserved = (*reserved).min(granted);
         settings.execution.time_zone = Some("UTC".to_owned());
-        let runtime = match is_kept {
-            // What can be kept on disk leaves room for what cannot.
-            true => {
-                let fair = FairSpillPool::new(options.memory_bytes);
-                let pool = TrackConsumersPool::new(fair, CONSUMERS_NAMED);
-                RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool))
-            }
-            // DataFusion 55 can wait for ever where rows that are dealt out by a hash are kept on disk.
-            false => RuntimeEnvBuilder::new()
-                .with_memory_limit(options.memory_bytes, 1.0)
-                .with_disk_manager_builder(
-                    DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
-                ),
-        };
+        // What can be kept on disk leaves room for what cannot.
+        let fair = FairSpillPool::new(options.memory_bytes);
+        let pool = TrackConsumersPool::new(fair, CONSUMERS_NAMED);
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
         let runtime = runtime
             .build_arc()
             .context("no temporary files can be made")?;
+        let in_memory = RuntimeEnvBuilder::from_runtime_env(&runtime)
+            .with_memory_limit(options.memory_bytes, 1.0)
+            .with_disk_manager_builder(
+                DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
+            );
+        let in_memory = in_memory
+            .build_arc()
+            .context("the memory cannot be limited")?;
         let mut context = SessionContext::new_with_config_rt(config, runtime);
         datafusion_functions_json::register_all(&mut context)
             .context("the JSON functions cannot be registered")?;
         Ok(Engine {
             context,
+            in_memory,
             options,
             once: Arc::default(),
             notes: Mutex::default(),
@@ -248,7 +248,7 @@ impl Engine {
         }
         let plan = match &self.options.archive {
             Some(archive) => archive.arranged(plan)?,
-            None => plan,
+            None => copied_before_order(plan).map_err(|error| refused(&error))?,
         };
         if takes_first_rows(&plan) {
             state.config_mut().options_mut().execution.target_partitions = 1;
@@ -261,6 +261,7 @@ impl Engine {
         let physical = state.create_physical_plan(&plan).await;
         Ok(Plan {
             plan: physical.map_err(|error| refused(&error))?,
+            in_memory: Arc::clone(&self.in_memory),
             logical: plan,
             state,
             context: self.context.clone(),
@@ -268,6 +269,15 @@ impl Engine {
             notes: self.notes(),
         })
     }
+}
+
+/// Whether a step deals out rows to several threads. DataFusion 55 can wait for ever where such rows are kept on disk.
+fn deals_out(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<RepartitionExec>()
+        || plan
+            .children()
+            .into_iter()
+            .any(|child| deals_out(child.as_ref()))
 }
 
 /// Checks that a query that follows files has columns: those of a file are known once it has a record.
@@ -321,6 +331,7 @@ impl Plan {
         let plan = self.state.create_physical_plan(&self.logical).await;
         Ok(Plan {
             plan: plan.map_err(|error| Error::of(&error, &self.sql, true))?,
+            in_memory: Arc::clone(&self.in_memory),
             logical: self.logical.clone(),
             state: self.state.clone(),
             context: self.context.clone(),
@@ -330,8 +341,7 @@ impl Plan {
     }
 
     /// Runs the query, until it has ended or the future is dropped; `each` is called with every batch, in the order of the files
-    /// where the query has no order, and
-    /// ends the query by `false`.
+    /// where the query has no order, and ends the query by `false`.
     ///
     /// # Errors
     ///
@@ -400,8 +410,11 @@ impl Plan {
 
     /// The partitions of the result, each of which begins.
     fn partitions(&self) -> Result<Vec<Ahead>, Error> {
-        let task = self.context.task_ctx();
-        let streams = execute_stream_partitioned(Arc::clone(&self.plan), task);
+        let mut task = TaskContext::from(&self.context);
+        if deals_out(self.plan.as_ref()) {
+            task = task.with_runtime(Arc::clone(&self.in_memory));
+        }
+        let streams = execute_stream_partitioned(Arc::clone(&self.plan), Arc::new(task));
         let streams = streams.map_err(|error| Error::of(&error, &self.sql, false))?;
         Ok(streams.into_iter().map(ahead).collect())
     }

@@ -22,6 +22,7 @@ mod kind;
 mod merge;
 mod needles;
 mod notes;
+mod order;
 mod parquet_table;
 mod partition;
 mod pruning;

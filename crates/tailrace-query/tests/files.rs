@@ -508,3 +508,30 @@ fn the_files_of_a_query_join_each_other_and_csv() {
         "{\"name\":\"Anna\",\"what\":\"in\",\"f\":\"events.ndjson\"}\n{\"name\":\"Bob\",\"what\":\"out\",\"f\":\"events.ndjson\"}\n"
     );
 }
+
+/// Rows that are only put in order need no more memory than is granted: the others wait on disk.
+#[test]
+fn a_sort_goes_on_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let filler = "x".repeat(300);
+    let lines: String = (0..100_000_u64)
+        .map(|n| format!("{{\"n\":{},\"x\":\"{filler}\"}}\n", n * 7_919 % 100_000))
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    let options = Options {
+        memory_bytes: 16 << 20,
+        ..Options::default()
+    };
+    let (rows, _) = ask(
+        "SELECT n, x FROM logs ORDER BY n",
+        &[Input::File(path)],
+        options,
+    )
+    .unwrap();
+    let numbers = rows.lines().map(|row| {
+        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        row["n"].as_u64().unwrap()
+    });
+    assert!(numbers.eq(0..100_000));
+}
