@@ -228,39 +228,42 @@ impl Engine {
                 None => Ok(plan),
             })
             .map_err(|error| refused(&error))?;
-        for field in plan.schema().fields() {
-            if let DataType::Union(..) = field.data_type() {
-                return Err(Error {
-                    hint: Some("`->>`, json_get_str, json_get_int, json_get_float, json_get_bool or a cast give one kind".to_owned()),
-                    ..Error::usage(format!("`{}` has values of several kinds", field.name()))
-                });
-            }
-        }
+        check_kinds(&plan)?;
         if self.options.follow.is_some() {
             check_row_wise(&plan, sql)?;
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
-        let mut state = state;
+        self.arranged(sql, plan, state).await
+    }
+
+    /// A plan with its steps, which keep the order that its rows must have.
+    async fn arranged(
+        &self,
+        sql: &str,
+        plan: LogicalPlan,
+        mut state: SessionState,
+    ) -> Result<Plan, Error> {
+        let refused = |error: DataFusionError| Error::of(&error, sql, true);
+        let settings = state.config_mut().options_mut();
         if self.options.archive.is_some() && !is_of_rows(&plan) {
             // Then no rows are dealt out.
-            state.config_mut().options_mut().execution.target_partitions = 1;
+            settings.execution.target_partitions = 1;
         }
         let plan = match &self.options.archive {
             Some(archive) => archive.arranged(plan)?,
-            None => copied_before_order(plan).map_err(|error| refused(&error))?,
+            None => copied_before_order(plan).map_err(refused)?,
         };
         if takes_first_rows(&plan) {
-            state.config_mut().options_mut().execution.target_partitions = 1;
+            settings.execution.target_partitions = 1;
         }
         if is_of_rows(&plan) {
             // Batches that are dealt out for computing come back in another order.
-            let settings = state.config_mut().options_mut();
             settings.optimizer.enable_round_robin_repartition = false;
         }
         let physical = state.create_physical_plan(&plan).await;
         Ok(Plan {
-            plan: physical.map_err(|error| refused(&error))?,
+            plan: physical.map_err(refused)?,
             in_memory: Arc::clone(&self.in_memory),
             logical: plan,
             state,
@@ -269,6 +272,19 @@ impl Engine {
             notes: self.notes(),
         })
     }
+}
+
+/// Checks that every column has values of one kind, as every form of a result wants them.
+fn check_kinds(plan: &LogicalPlan) -> Result<(), Error> {
+    for field in plan.schema().fields() {
+        if let DataType::Union(..) = field.data_type() {
+            return Err(Error {
+                hint: Some("`->>`, json_get_str, json_get_int, json_get_float, json_get_bool or a cast give one kind".to_owned()),
+                ..Error::usage(format!("`{}` has values of several kinds", field.name()))
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether a step deals out rows to several threads. DataFusion 55 can wait for ever where such rows are kept on disk.

@@ -67,34 +67,21 @@ impl Store {
             retry_timeout: RETRY_TIMEOUT,
             ..RetryConfig::default()
         };
-        let objects: object_store::Result<Arc<dyn ObjectStore>> = match scheme {
-            "s3" | "s3a" => {
-                let builder = AmazonS3Builder::from_env()
+        // The builders have these methods alike, and no trait of them.
+        macro_rules! opened {
+            ($builder:ident) => {
+                $builder::from_env()
                     .with_url(&base)
-                    .with_retry(retry);
-                builder
+                    .with_retry(retry)
                     .with_http_connector(connector)
                     .build()
-                    .map(|store| Arc::new(store) as _)
-            }
-            "gs" => {
-                let builder = GoogleCloudStorageBuilder::from_env()
-                    .with_url(&base)
-                    .with_retry(retry);
-                builder
-                    .with_http_connector(connector)
-                    .build()
-                    .map(|store| Arc::new(store) as _)
-            }
-            "az" | "azure" | "abfs" | "abfss" => {
-                let builder = MicrosoftAzureBuilder::from_env()
-                    .with_url(&base)
-                    .with_retry(retry);
-                builder
-                    .with_http_connector(connector)
-                    .build()
-                    .map(|store| Arc::new(store) as _)
-            }
+                    .map(|store| -> Arc<dyn ObjectStore> { Arc::new(store) })
+            };
+        }
+        let objects = match scheme {
+            "s3" | "s3a" => opened!(AmazonS3Builder),
+            "gs" => opened!(GoogleCloudStorageBuilder),
+            "az" | "azure" | "abfs" | "abfss" => opened!(MicrosoftAzureBuilder),
             _ => bail!("{url}: no store is known by `{scheme}://`: s3, gs, az, abfss and file are"),
         };
         let objects = objects.with_context(|| format!("{base}: cannot be used"))?;
