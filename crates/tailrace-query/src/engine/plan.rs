@@ -1,0 +1,240 @@
+//! A query that is ready to run: its batches, or the files that its rows become.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::archive::{Archive, Files, Written};
+use crate::error::Error;
+use crate::notes::Notes;
+use crate::pruning::Pruning;
+
+/// Batches of a partition that may wait for those before it.
+const BATCHES_AHEAD: usize = 16;
+
+/// A query that is ready to run.
+pub struct Plan {
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    pub(super) in_memory: Arc<RuntimeEnv>,
+    /// What the plan was made of, and with.
+    pub(super) logical: LogicalPlan,
+    pub(super) state: SessionState,
+    pub(super) context: SessionContext,
+    pub(super) sql: String,
+    pub(super) notes: Arc<Notes>,
+}
+
+impl Plan {
+    /// The columns of the result.
+    pub fn schema(&self) -> SchemaRef {
+        self.plan.schema()
+    }
+
+    /// The plan as text, a step on each line.
+    pub fn text(&self) -> String {
+        displayable(self.plan.as_ref()).indent(false).to_string()
+    }
+
+    /// The same query, to run it once more: the files, as long as they were, and the columns stay what they are. Standard
+    /// input and pipes can be read once all the same.
+    ///
+    /// # Errors
+    ///
+    /// DataFusion refuses what it took before, which it does not.
+    pub async fn again(&self) -> Result<Plan, Error> {
+        // A physical plan keeps what its operators share while they run.
+        let plan = self.state.create_physical_plan(&self.logical).await;
+        Ok(Plan {
+            plan: plan.map_err(|error| Error::of(&error, &self.sql, true))?,
+            in_memory: Arc::clone(&self.in_memory),
+            logical: self.logical.clone(),
+            state: self.state.clone(),
+            context: self.context.clone(),
+            sql: self.sql.clone(),
+            notes: Arc::clone(&self.notes),
+        })
+    }
+
+    /// Runs the query, until it has ended or the future is dropped; `each` is called with every batch, in the order of the files
+    /// where the query has no order, and ends the query by `false`.
+    ///
+    /// # Errors
+    ///
+    /// The data cannot be read, or a value cannot be computed.
+    pub async fn run(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
+        let _running = Running::new(&self.notes);
+        let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
+        for partition in &mut self.partitions()? {
+            while let Some(batch) = partition.next().await {
+                if !each(batch.map_err(|error| failed(&error))?) {
+                    return Ok(());
+                }
+                // Whoever waits for something else as well has a turn.
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the query, until it has ended or is `stopped`; its rows become the files of an archive, for which it was planned.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`], and the files cannot be written. What was complete by then stays, and is returned beside.
+    pub async fn write(
+        &self,
+        archive: &Archive,
+        stopped: impl Future<Output = ()>,
+    ) -> (Written, Result<(), Error>) {
+        let _running = Running::new(&self.notes);
+        let mut files = match Files::new(archive, &self.schema()) {
+            Ok(files) => files,
+            Err(error) => return (Written::default(), Err(Error::failed(&error))),
+        };
+        let ended = self.write_to(&mut files, stopped).await;
+        if ended.is_err() {
+            files.abandon().await;
+        }
+        (files.written().clone(), ended)
+    }
+
+    async fn write_to(
+        &self,
+        files: &mut Files,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let failed = |error: anyhow::Error| Error::failed(&error);
+        let mut stopped = pin!(stopped);
+        for partition in &mut self.partitions()? {
+            // What is being written is not given up in between: it counts or is not there.
+            while let Some(batch) = tokio::select! {
+                batch = partition.next() => batch,
+                () = &mut stopped => return Err(failed(anyhow!("interrupted: the rows are not all there"))),
+            } {
+                let batch = batch.map_err(|error| Error::of(&error, &self.sql, false))?;
+                files.add(&batch).await.map_err(failed)?;
+            }
+        }
+        files.finish().await.map_err(failed)
+    }
+
+    /// What statistics saved the query, once it has run.
+    pub fn pruning(&self) -> Pruning {
+        Pruning::of(self.plan.as_ref())
+    }
+
+    /// The partitions of the result, each of which begins.
+    fn partitions(&self) -> Result<Vec<Ahead>, Error> {
+        let mut task = TaskContext::from(&self.context);
+        if deals_out(self.plan.as_ref()) {
+            task = task.with_runtime(Arc::clone(&self.in_memory));
+        }
+        let streams = execute_stream_partitioned(Arc::clone(&self.plan), Arc::new(task));
+        let streams = streams.map_err(|error| Error::of(&error, &self.sql, false))?;
+        Ok(streams.into_iter().map(ahead).collect())
+    }
+}
+
+/// A query that runs. Its scans end when this is dropped.
+struct Running(Arc<Notes>);
+
+impl Running {
+    fn new(notes: &Arc<Notes>) -> Running {
+        notes.begin();
+        Running(Arc::clone(notes))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A partition that runs ahead; it ends when this is dropped.
+struct Ahead {
+    batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
+    /// The partition's end, until it is known.
+    end: Option<JoinHandle<()>>,
+}
+
+impl Ahead {
+    /// The next batch. A partition that panics is an error, and never a result that is too short.
+    async fn next(&mut self) -> Option<Result<RecordBatch, DataFusionError>> {
+        if let Some(batch) = self.batches.recv().await {
+            return Some(batch);
+        }
+        let ended = self.end.take()?.await;
+        ended
+            .err()
+            .map(|error| Err(DataFusionError::ExecutionJoin(Box::new(error))))
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.abort();
+        }
+    }
+}
+
+fn ahead(mut stream: SendableRecordBatchStream) -> Ahead {
+    let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+    let end = tokio::spawn(async move {
+        while let Some(batch) = stream.next().await {
+            if sender.send(batch).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ahead {
+        batches,
+        end: Some(end),
+    }
+}
+
+/// Whether a step deals out rows to several threads. DataFusion 55 can wait for ever where such rows are kept on disk.
+fn deals_out(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<RepartitionExec>()
+        || plan
+            .children()
+            .into_iter()
+            .any(|child| deals_out(child.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+    #[tokio::test]
+    async fn a_partition_that_panics_is_an_error() {
+        let schema = Arc::new(Schema::empty());
+        let batch = RecordBatch::new_empty(Arc::clone(&schema));
+        let batches = (0..2).map(move |nth| match nth {
+            0 => Ok(batch.clone()),
+            _ => panic!("of the test"),
+        });
+        let stream = futures::stream::iter(batches);
+        let mut partition = ahead(Box::pin(RecordBatchStreamAdapter::new(schema, stream)));
+        assert!(partition.next().await.is_some_and(|batch| batch.is_ok()));
+        assert!(partition.next().await.is_some_and(|batch| batch.is_err()));
+        assert!(partition.next().await.is_none());
+    }
+}
