@@ -21,6 +21,7 @@ mod kubernetes;
 mod stdin;
 
 mod chunk;
+mod contents;
 mod data_dir;
 mod error;
 mod event;
@@ -31,6 +32,7 @@ mod resume;
 pub mod checkpoint;
 
 pub use chunk::ChunkBuffer;
+pub use contents::Contents;
 pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, ProblemKind, SkipReason, SourceId};

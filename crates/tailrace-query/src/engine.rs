@@ -20,6 +20,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 pub use self::plan::Plan;
+pub(crate) use self::plan::threads;
 use crate::archive::Archive;
 use crate::bounds::Bounds;
 use crate::error::Error;

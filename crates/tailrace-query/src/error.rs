@@ -15,6 +15,8 @@ pub struct Error {
     pub hint: Option<String>,
     /// The query or its text is wrong, not the data.
     pub is_usage: bool,
+    /// What is granted for the query's memory does not suffice.
+    pub is_memory: bool,
 }
 
 /// An error and its causes, without those that were said: many say what theirs are.
@@ -53,6 +55,7 @@ impl Error {
             place: None,
             hint: None,
             is_usage: true,
+            is_memory: false,
         }
     }
 
@@ -86,6 +89,7 @@ impl Error {
                     "the query needs more memory than `--memory-limit` grants: {text}"
                 ),
                 is_usage: false,
+                is_memory: true,
                 ..Error::usage("")
             };
         }
@@ -98,10 +102,8 @@ impl Error {
         let is_cast = !is_planning && text.contains("Cannot cast string");
         let hint = "; `--columns NAME=TYPE` reads a key as a number and makes NULL of what is none";
         Error {
-            message: format!("{text}{}", if is_cast { hint } else { "" }),
-            place: None,
-            hint: None,
             is_usage: is_planning,
+            ..Error::usage(format!("{text}{}", if is_cast { hint } else { "" }))
         }
     }
 
@@ -142,10 +144,9 @@ fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &st
         "{near}A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
     );
     Error {
-        message: format!("there is no column `{name}`"),
         place: word_in(sql, name),
         hint: Some(hint),
-        is_usage: true,
+        ..Error::usage(format!("there is no column `{name}`"))
     }
 }
 

@@ -1,19 +1,14 @@
-//! The bytes of a file or of standard input, decompressed if they are gzip or zstd.
+//! Where the lines of a query come from.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, bail};
-use flate2::bufread::MultiGzDecoder;
+use anyhow::Context;
+use tailrace_inputs::Contents;
 
 use crate::store::object::Object;
-
-const GZIP: &[u8] = b"\x1f\x8b";
-const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// Where lines come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,89 +57,22 @@ impl Input {
     ///
     /// It cannot be read, or is a directory.
     pub fn open(&self) -> anyhow::Result<Lines> {
-        match self {
-            Input::File(path) => open(Some(path), self.name()),
-            Input::Object(object) => decompressed(Box::new(object.open()?), self.name()),
-            Input::Stdin => open(None, self.name()),
-        }
+        let name = self.name();
+        let opened = match self {
+            Input::File(path) => Contents::open(Some(path)),
+            Input::Object(object) => Contents::of(Box::new(object.open()?)),
+            Input::Stdin => Contents::open(None),
+        };
+        let contents = opened.with_context(|| format!("{name}: cannot be read"))?;
+        Ok(Lines { contents, name })
     }
 }
 
-/// The bytes of a source.
+/// The bytes of an input, with its name in errors.
+#[derive(Debug)]
 pub struct Lines {
-    bytes: Box<dyn Read + Send>,
+    contents: Contents,
     name: String,
-    is_compressed: bool,
-    /// Bytes read before decompression, and not yet taken.
-    file_bytes: Arc<AtomicU64>,
-}
-
-/// Counts the bytes that are read.
-struct Counted {
-    raw: Box<dyn Read + Send>,
-    bytes: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.raw.read(buffer)?;
-        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
-/// Opens a file, called `name` in messages; `None` is standard input.
-///
-/// # Errors
-///
-/// It cannot be read, or is no file.
-pub fn open(path: Option<&Path>, name: String) -> anyhow::Result<Lines> {
-    let raw: Box<dyn Read + Send> = match path {
-        Some(path) => {
-            let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
-            let meta = file.metadata().with_context(|| name.clone())?;
-            if meta.is_dir() {
-                bail!("{name}: is a directory, not a file");
-            }
-            Box::new(file)
-        }
-        None => Box::new(io::stdin()),
-    };
-    decompressed(raw, name)
-}
-
-fn decompressed(raw: Box<dyn Read + Send>, name: String) -> anyhow::Result<Lines> {
-    let file_bytes = Arc::<AtomicU64>::default();
-    let mut raw = BufReader::new(Counted {
-        raw,
-        bytes: Arc::clone(&file_bytes),
-    });
-    let head = raw
-        .fill_buf()
-        .with_context(|| format!("{name}: cannot be read"))?;
-    let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
-    let bytes: Box<dyn Read + Send> = if is_gzip {
-        Box::new(MultiGzDecoder::new(raw))
-    } else if is_zstd {
-        let decoder = zstd::stream::read::Decoder::with_buffer(raw);
-        Box::new(decoder.with_context(|| format!("{name}: cannot be decompressed"))?)
-    } else {
-        Box::new(raw)
-    };
-    Ok(Lines {
-        bytes,
-        name,
-        is_compressed: is_gzip || is_zstd,
-        file_bytes,
-    })
-}
-
-impl std::fmt::Debug for Lines {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lines")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Lines {
@@ -154,12 +82,8 @@ impl Lines {
     ///
     /// It cannot be read, or is damaged.
     pub fn read(&mut self, buffer: &mut [u8]) -> anyhow::Result<usize> {
-        loop {
-            match self.bytes.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other.with_context(|| format!("{}: cannot be read", self.name)),
-            }
-        }
+        let read = self.contents.read(buffer);
+        read.with_context(|| format!("{}: cannot be read", self.name))
     }
 
     /// Reads until the buffer is full or the end is reached; gives how many bytes there are.
@@ -168,22 +92,16 @@ impl Lines {
     ///
     /// As [`Self::read`].
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> anyhow::Result<usize> {
-        let mut at = 0;
-        while at < buffer.len() {
-            match self.read(&mut buffer[at..])? {
-                0 => break,
-                count => at += count,
-            }
-        }
-        Ok(at)
+        let filled = self.contents.fill(buffer);
+        filled.with_context(|| format!("{}: cannot be read", self.name))
     }
 
     /// The bytes read before decompression since the last call.
     pub(crate) fn take_file_bytes(&mut self) -> u64 {
-        self.file_bytes.swap(0, Ordering::Relaxed)
+        self.contents.take_stored_bytes()
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
-        self.is_compressed
+        self.contents.is_compressed()
     }
 }

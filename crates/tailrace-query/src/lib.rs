@@ -42,7 +42,7 @@ pub use encode::Encoder;
 pub use engine::{Engine, Options, Plan};
 pub use error::Error;
 pub use expand::expand;
-pub use input::{Input, Lines, open};
+pub use input::{Input, Lines};
 pub use notes::{Counts, Notes, Progress};
 pub use pruning::Pruning;
 pub use store::object::Object;

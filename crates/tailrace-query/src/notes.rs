@@ -108,6 +108,30 @@ impl Notes {
         self.running.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A run begins again: what it read is not counted twice.
+    pub(crate) fn restart(&self) {
+        let of_records = [
+            &self.bytes,
+            &self.records,
+            &self.kept,
+            &self.prefiltered,
+            &self.untimed,
+            &self.unleveled,
+            &self.malformed,
+            &self.repaired,
+            &self.truncated,
+            &self.unfit,
+        ];
+        for counter in of_records {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all inputs can be read again.
+    pub(crate) fn can_reread(&self) -> bool {
+        !self.has_unknown_size.load(Ordering::Relaxed)
+    }
+
     /// Nobody wants more rows of a run.
     pub(crate) fn end(&self) {
         self.running.fetch_sub(1, Ordering::Relaxed);

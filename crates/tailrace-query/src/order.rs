@@ -38,3 +38,30 @@ pub(crate) fn copied_before_order(plan: LogicalPlan) -> Result<LogicalPlan> {
         other => Ok(other),
     }
 }
+
+/// The same plan that copies texts wherever rows wait for others. Its columns have the same types.
+pub(crate) fn copied_before_waiting(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let copied = with_copies(plan)?;
+    let columns = plan.schema().iter().zip(copied.schema().iter());
+    let columns: Vec<_> = columns
+        .map(|((table, field), (_, other))| {
+            let column = Expr::Column(Column::new(table.cloned(), field.name()));
+            match field.data_type() == other.data_type() {
+                true => column,
+                false => cast(column, field.data_type().clone())
+                    .alias_qualified(table.cloned(), field.name()),
+            }
+        })
+        .collect();
+    LogicalPlanBuilder::from(copied).project(columns)?.build()
+}
+
+fn with_copies(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let waits = matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Window(_));
+    let inputs = plan.inputs().into_iter().map(|input| {
+        let input = with_copies(input)?;
+        if waits { copied(input) } else { Ok(input) }
+    });
+    let inputs = inputs.collect::<Result<_>>()?;
+    plan.with_new_exprs(plan.expressions(), inputs)
+}

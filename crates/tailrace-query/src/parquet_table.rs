@@ -2,6 +2,7 @@
 //! the values of their directories, row groups and pages by their statistics, columns by the query.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{anyhow, bail, ensure};
 use arrow::array::{Array, AsArray};
@@ -23,6 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use object_store::ObjectMeta;
 
+use crate::engine::threads;
 use crate::footers::Footers;
 use crate::hive::{Partitions, partitions};
 use crate::merge::merged;
@@ -40,6 +42,8 @@ pub(crate) struct ParquetTable {
     files: Vec<PartitionedFile>,
     schema: TableSchema,
     notes: Arc<Notes>,
+    /// A query that is planned again has no more files.
+    is_counted: AtomicBool,
 }
 
 impl ParquetTable {
@@ -95,6 +99,7 @@ impl ParquetTable {
             store,
             schema,
             notes,
+            is_counted: AtomicBool::new(false),
         })
     }
 
@@ -211,7 +216,9 @@ impl TableProvider for ParquetTable {
             .cloned()
             .partition(|filter| self.is_of_partitions(filter));
         let files = self.kept(session, of_partitions)?;
-        self.notes.parquet(self.files.len(), files.len());
+        if !self.is_counted.swap(true, Ordering::Relaxed) {
+            self.notes.parquet(self.files.len(), files.len());
+        }
         let table_schema = Arc::clone(self.schema.table_schema());
         if files.is_empty() {
             let projected = projection
@@ -222,7 +229,7 @@ impl TableProvider for ParquetTable {
             )));
         }
         let statistics = statistics_of(&files, &table_schema);
-        let groups = FileGroup::new(files).split_files(session.config().target_partitions().max(1));
+        let groups = FileGroup::new(files).split_files(threads(session));
         let mut options = TableParquetOptions::default();
         options.global = session.config().options().execution.parquet.clone();
         let runtime = session.runtime_env();

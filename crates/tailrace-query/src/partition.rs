@@ -10,8 +10,8 @@ use crate::input::Input;
 pub(crate) struct Part {
     pub(crate) input: Input,
     pub(crate) range: Range<u64>,
-    /// Whether the input is read in ranges at all.
-    pub(crate) is_split: bool,
+    /// Whether the range is kept to: of what must be decompressed, or has no length, it means nothing.
+    pub(crate) is_bounded: bool,
 }
 
 /// What is known of a source before it is read.
@@ -35,7 +35,10 @@ pub(crate) fn partitions(sources: &[Source], count: usize, bytes_min: u64) -> Ve
     let mut made = vec![Vec::new()];
     let mut filled = 0;
     for source in sources {
-        let end = source.splittable.unwrap_or(u64::MAX);
+        // What is added to a file later is not read, and what is gone is missed.
+        let len = source.file_bytes.filter(|_| !source.is_compressed);
+        let len = source.splittable.or(len);
+        let end = len.unwrap_or(u64::MAX);
         let mut start = 0;
         loop {
             if filled >= share && made.len() < count {
@@ -56,7 +59,7 @@ pub(crate) fn partitions(sources: &[Source], count: usize, bytes_min: u64) -> Ve
             made.last_mut().expect("there is one").push(Part {
                 input: source.input.clone(),
                 range: start..until,
-                is_split: source.splittable.is_some(),
+                is_bounded: len.is_some(),
             });
             start = until;
             if start >= end {

@@ -90,7 +90,7 @@ impl Reader {
                 let (head, lines) = kept.ok_or_else(|| read_before(stream))?;
                 Source::Whole { head, lines }
             }
-            Input::File(path) if part.is_split => {
+            Input::File(path) if part.is_bounded => {
                 let name = part.input.name();
                 let mut file =
                     File::open(path).with_context(|| format!("{name}: cannot be read"))?;

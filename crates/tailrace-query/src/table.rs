@@ -13,6 +13,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use tailrace_scan::{Config, Type};
 
 use crate::bounds::{Bounds, Condition};
+use crate::engine::threads;
 use crate::follow::{Followed, Following};
 use crate::needles::needles;
 use crate::notes::Notes;
@@ -194,7 +195,7 @@ impl TableProvider for Table {
             return Ok(Arc::new(plan));
         }
         self.notes.will_read(&self.sample.sources);
-        let count = state.config().target_partitions();
+        let count = threads(state);
         let parts = partitions(&self.sample.sources, count, self.split_bytes_min);
         let stream = |parts: Vec<Part>| {
             let stream: Arc<dyn PartitionStream> = Arc::new(Partition {

@@ -393,21 +393,33 @@ fn similar_to_is_that_of_pipelines() {
     }
 }
 
+/// A file is read as long as it was when the query was planned, whatever its format.
 #[test]
-fn a_file_that_becomes_shorter_is_an_error() {
+fn a_file_that_becomes_shorter_is_an_error_and_what_is_added_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.log");
-    std::fs::write(&path, "{\"i\":1}\n".repeat(1000)).unwrap();
-    let ended = runtime().block_on(async {
-        let engine = Engine::new(Options::default()).unwrap();
-        let plan = engine
-            .plan("SELECT i FROM logs", &[Input::File(path.clone())])
-            .await
-            .unwrap();
-        std::fs::write(&path, "{\"i\":1}\n").unwrap();
-        plan.run(|_| true).await
-    });
-    assert!(ended.unwrap_err().to_string().contains("became shorter"));
+    for line in ["{\"i\":1}\n", "2026-01-02T03:04:05Z stdout F {\"i\":1}\n"] {
+        let path = dir.path().join("a.log");
+        std::fs::write(&path, line.repeat(1000)).unwrap();
+        runtime().block_on(async {
+            let engine = Engine::new(Options::default()).unwrap();
+            let inputs = [Input::File(path.clone())];
+            let plan = engine.plan("SELECT i FROM logs", &inputs).await.unwrap();
+            std::fs::write(&path, line.repeat(1001)).unwrap();
+            let mut rows = 0;
+            let counted = plan.run(|batch| {
+                rows += batch.num_rows();
+                true
+            });
+            counted.await.unwrap();
+            assert_eq!(rows, 1000, "{line}");
+            std::fs::write(&path, line).unwrap();
+            let ended = plan.again().await.unwrap().run(|_| true).await;
+            assert!(
+                ended.unwrap_err().to_string().contains("became shorter"),
+                "{line}"
+            );
+        });
+    }
 }
 
 #[test]
@@ -507,6 +519,34 @@ fn the_files_of_a_query_join_each_other_and_csv() {
         rows,
         "{\"name\":\"Anna\",\"what\":\"in\",\"f\":\"events.ndjson\"}\n{\"name\":\"Bob\",\"what\":\"out\",\"f\":\"events.ndjson\"}\n"
     );
+}
+
+/// Groups and joins that turn out not to fit into memory do on disk.
+#[test]
+fn groups_and_joins_go_on_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let filler = "x".repeat(300);
+    let lines: String = (0..100_000_u64)
+        .map(|n| format!("{{\"n\":{},\"x\":\"{n}{filler}\"}}\n", n * 7_919 % 100_000))
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    let inputs = [Input::File(path)];
+    for sql in [
+        "SELECT count(*) AS n FROM (SELECT x, n, min(n) FROM logs GROUP BY x, n)",
+        "SELECT count(DISTINCT x || n) AS n FROM logs",
+        "SELECT count(*) AS n FROM (SELECT DISTINCT * FROM logs)",
+        "SELECT count(*) AS n FROM logs a JOIN logs b ON a.n = b.n AND a.x = b.x",
+        "SELECT count(*) AS n FROM (SELECT x, row_number() OVER (PARTITION BY n % 7 ORDER BY x) FROM logs)",
+    ] {
+        let options = Options {
+            memory_bytes: 16 << 20,
+            ..Options::default()
+        };
+        let (rows, counts) = ask(sql, &inputs, options).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert_eq!(rows, "{\"n\":100000}\n", "{sql}");
+        assert!(counts.records <= 200_000, "{sql}: {counts:?}");
+    }
 }
 
 /// Rows that are only put in order need no more memory than is granted: the others wait on disk.

@@ -9,10 +9,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
-    blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, query,
-    queue, ready, replay, run, schema, style, support_bundle, tap, top, try_query, validate,
-    variables,
+    blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, queue,
+    ready, replay, run, style, support_bundle, tap, top, try_query, validate, variables,
 };
+#[cfg(feature = "query")]
+use crate::{query, schema};
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
 #[derive(Debug, Parser)]
@@ -44,8 +45,10 @@ enum Command {
     /// Try a query on lines of a file or of standard input: what leaves, and what becomes of each record.
     Try(try_query::Args),
     /// Query log files with SQL: filters, aggregates, joins, windows.
+    #[cfg(feature = "query")]
     Query(query::Args),
     /// Show the columns of log files: kinds of values, how many are missing, examples.
+    #[cfg(feature = "query")]
     Schema(schema::Args),
     /// Run the tests of a config: lines in, and what must leave.
     Test(config_tests::Args),
@@ -120,7 +123,9 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Try(args) => try_query::run(args, &mut Stdout::lock()),
+            #[cfg(feature = "query")]
             Command::Query(args) => query::run(args),
+            #[cfg(feature = "query")]
             Command::Schema(args) => schema::run(args, &mut Printer::stdout()),
             Command::Test(args) => config_tests::run(args, &mut Printer::stdout()),
             Command::Validate(args) => validate::run(args, &mut Printer::stdout()),

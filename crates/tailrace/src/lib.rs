@@ -13,12 +13,14 @@ mod explain;
 pub mod generate;
 mod init;
 mod ledger;
+#[cfg(feature = "query")]
 mod query;
 mod queue;
 mod ready;
 mod reload;
 mod replay;
 mod run;
+#[cfg(feature = "query")]
 mod schema;
 mod support_bundle;
 mod tap;

@@ -6,13 +6,14 @@ mod print;
 pub(crate) mod table;
 pub(crate) mod verdict;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use tailrace_config::{Diagnostic, Sql};
+use tailrace_inputs::Contents;
 use tailrace_inputs::options::{Format, MultilinePreset};
 use tailrace_pipeline::{ColumnFrom, PipelinePlan, RowBounds, TraceOptions, TraceSource, Tracer};
 
@@ -128,10 +129,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let name = file
         .as_deref()
         .map_or_else(|| "standard input".to_owned(), printed::path);
-    let mut lines = tailrace_query::open(file.as_deref(), name)?;
+    let unreadable = || format!("{name}: cannot be read");
+    let mut lines = Contents::open(file.as_deref()).with_context(unreadable)?;
     let mut buffer = vec![0; READ_BYTES];
     loop {
-        let bytes = lines.read(&mut buffer)?;
+        let bytes = lines.read(&mut buffer).with_context(unreadable)?;
         if bytes == 0 {
             break;
         }

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use datafusion::catalog::Session;
 use datafusion::common::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::execution::{
+    SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
+};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
@@ -20,10 +23,22 @@ use tokio::task::JoinHandle;
 use crate::archive::{Archive, Files, Written};
 use crate::error::Error;
 use crate::notes::Notes;
+use crate::order::copied_before_waiting;
 use crate::pruning::Pruning;
 
 /// Batches of a partition that may wait for those before it.
 const BATCHES_AHEAD: usize = 16;
+
+/// Set where one thread reads all, whatever DataFusion plans for.
+struct OneThread;
+
+/// How many threads read a table.
+pub(crate) fn threads(session: &dyn Session) -> usize {
+    match session.config().get_extension::<OneThread>() {
+        Some(_) => 1,
+        None => session.config().target_partitions().max(1),
+    }
+}
 
 /// A query that is ready to run.
 pub struct Plan {
@@ -57,25 +72,75 @@ impl Plan {
     pub async fn again(&self) -> Result<Plan, Error> {
         // A physical plan keeps what its operators share while they run.
         let plan = self.state.create_physical_plan(&self.logical).await;
-        Ok(Plan {
-            plan: plan.map_err(|error| Error::of(&error, &self.sql, true))?,
-            in_memory: Arc::clone(&self.in_memory),
-            logical: self.logical.clone(),
-            state: self.state.clone(),
-            context: self.context.clone(),
-            sql: self.sql.clone(),
-            notes: Arc::clone(&self.notes),
-        })
+        Ok(self.with(plan.map_err(|error| Error::of(&error, &self.sql, true))?))
     }
 
     /// Runs the query, until it has ended or the future is dropped; `each` is called with every batch, in the order of the files
-    /// where the query has no order, and ends the query by `false`.
+    /// where the query has no order, and ends the query by `false`. One that turns out to need more memory than is granted
+    /// before it has a row runs once more, by one thread that goes on on disk.
     ///
     /// # Errors
     ///
     /// The data cannot be read, or a value cannot be computed.
     pub async fn run(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
         let _running = Running::new(&self.notes);
+        let mut is_given = false;
+        let first = |batch| {
+            is_given = true;
+            each(batch)
+        };
+        let ended = self.give(first).await;
+        let can_go_on = !is_given && deals_out(self.plan.as_ref()) && self.notes.can_reread();
+        match ended {
+            Err(error) if error.is_memory && can_go_on => {
+                let Ok(plan) = self.on_disk().await else {
+                    return Err(error);
+                };
+                self.notes.restart();
+                plan.give(each).await
+            }
+            ended => ended,
+        }
+    }
+
+    /// The same query, by one thread, so that no rows are dealt out and what does not fit into memory waits on disk.
+    async fn on_disk(&self) -> Result<Plan, Error> {
+        let refused = |error: DataFusionError| Error::of(&error, &self.sql, true);
+        let mut state = SessionStateBuilder::new_from_existing(self.state.clone())
+            .with_physical_optimizer_rules(Vec::new())
+            .build();
+        let config = state.config_mut();
+        config.set_extension(Arc::new(OneThread));
+        let settings = config.options_mut();
+        // A hash join keeps all of one side; sorted sides are merged. DataFusion does so for several threads only, of which the
+        // optimizer then makes one.
+        settings.optimizer.prefer_hash_join = false;
+        settings.execution.target_partitions = 2;
+        let mut plan = state
+            .create_physical_plan(&copied_before_waiting(&self.logical).map_err(refused)?)
+            .await
+            .map_err(refused)?;
+        let mut options = state.config_options().as_ref().clone();
+        options.execution.target_partitions = 1;
+        for rule in self.state.physical_optimizers() {
+            plan = rule.optimize(plan, &options).map_err(refused)?;
+        }
+        Ok(self.with(plan))
+    }
+
+    fn with(&self, plan: Arc<dyn ExecutionPlan>) -> Plan {
+        Plan {
+            plan,
+            in_memory: Arc::clone(&self.in_memory),
+            logical: self.logical.clone(),
+            state: self.state.clone(),
+            context: self.context.clone(),
+            sql: self.sql.clone(),
+            notes: Arc::clone(&self.notes),
+        }
+    }
+
+    async fn give(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
         for partition in &mut self.partitions()? {
             while let Some(batch) = partition.next().await {

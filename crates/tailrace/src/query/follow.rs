@@ -15,7 +15,7 @@ use crate::cli::Failure;
 use crate::printed::Printer;
 
 /// What the process ends with when a signal comes while nobody takes the rows.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: i32 = 130;
 const TERMINATED: i32 = 143;
 /// How long the thread of the query may then wait for whoever reads its rows.
 const GRACE: Duration = Duration::from_secs(1);

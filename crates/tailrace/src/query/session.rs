@@ -13,7 +13,7 @@ use super::print::{How, Print};
 use super::progress::Bar;
 use super::{Args, failure, follow, half_of_memory, notes};
 use crate::cli::Failure;
-use crate::printed::{Printer, Stdout};
+use crate::printed::{self, Printer, Stdout};
 
 /// An engine with the files that are its table `logs`.
 pub(super) struct Session<'a> {
@@ -93,7 +93,11 @@ impl<'a> Session<'a> {
         let plan = self.engine.plan(sql, &self.inputs).await.map_err(refused)?;
         let mut out = Stdout::lock();
         if self.args.explain {
-            return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
+            // It names keys of the data.
+            for line in plan.text().lines() {
+                writeln!(out, "{}", printed::shown(line)).context("stdout")?;
+            }
+            return Ok(());
         }
         if let Some(archive) = &self.archive {
             return self.keep(sql, &plan, archive, started).await;

@@ -133,6 +133,22 @@ fn a_column_of_text_names_the_series_which_have_one_scale() {
     assert_eq!(texts[2..8], ["0", "10", "20", "30", "40", "50"]);
 }
 
+/// However little room there is, nothing panics.
+#[test]
+fn narrow_terminals_have_charts() {
+    let values = floats(vec![Some(123_456_789_012.345), Some(-1e300)]);
+    let groups = chart(vec![
+        ("service", texts(&["a-long-service", "b"])),
+        ("a-long-name-of-a-number", Arc::clone(&values)),
+        ("n", values),
+    ]);
+    for chart in [groups, by_minute(), with_gaps(), by_level()] {
+        for width in 0..60 {
+            assert!(!text::draw(&chart, width).is_empty());
+        }
+    }
+}
+
 #[test]
 fn groups_are_bars() {
     let chart = chart(vec![

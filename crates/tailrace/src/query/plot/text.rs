@@ -195,7 +195,7 @@ fn bars(chart: &Chart, groups: &[String], width: usize) -> Vec<String> {
     let margin = longest.min(width / 3);
     let values = chart.series.iter().flat_map(|series| &series.points);
     let values = values.map(|point| written(point.value).len());
-    let room = width - margin - indent.len() - 2 - values.max().unwrap_or(0);
+    let room = width.saturating_sub(margin + indent.len() + 2 + values.max().unwrap_or(0));
     let mut lines = Vec::new();
     if is_single {
         let name = fitted(&printed::shown(&chart.series[0].name), width - margin - 1);
