@@ -1,11 +1,11 @@
 """Measures `tailrace query` beside DuckDB, Polars and clickhouse-local: whole processes, over the same file, in turns.
 
 Usage: python3 queries.py --agent target/release/tailrace [--lines N] [--runs N] [--threads N ...] [--shapes S ...]
-       [--forms lines parquet] [--peers P ...] [--out FILE]
+       [--forms lines parquet] [--peers P ...] [--out FILE [--plots DIR]]
 
 Every answer is compared with DuckDB's before the clock starts. CPU seconds and peak memory are those of the whole process, as the
 kernel counts them; of those of the peers' CPU what Python takes to start with the library is subtracted. Prints medians as a
-table in Markdown, and appends every run to FILE as CSV.
+table in Markdown, appends every run to FILE as CSV, and has the agent draw its rows into DIR.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
-SECONDS_MAX = 600
 ROWS_COMPARED_MAX = 1_000
+# How often the memory of a process is looked at.
+SAMPLED_S = 0.005
 PEERS = ("duckdb", "polars", "chdb")
 
 # What is asked: a name, SQL for Tailrace and DuckDB, for clickhouse-local, and for Polars.
@@ -98,7 +99,10 @@ def main():
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--queries", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--plots", type=Path)
     args = parser.parse_args()
+    if args.plots and not args.out:
+        parser.error("--plots draws what --out keeps")
     runs = []
     with tempfile.TemporaryDirectory(prefix="tailrace-queries-") as directory:
         teams = Path(directory, "teams.csv")
@@ -115,9 +119,31 @@ def main():
             for path in Path(directory).glob(f"{shape}.*"):
                 path.unlink()
     if args.out:
-        with open(args.out, "a", newline="") as file:
-            csv.DictWriter(file, list(runs[0])).writerows(runs)
+        keep(runs, args.out)
+    if args.plots:
+        for shape, threads in dict.fromkeys((run["shape"], run["threads"]) for run in runs):
+            plot(args, shape, threads)
     print_table(runs, ["tailrace", *args.peers])
+
+
+def keep(runs, path):
+    """Appends runs to a CSV file; a new one begins with the names."""
+    is_new = not path.exists()
+    with open(path, "a", newline="") as file:
+        rows = csv.DictWriter(file, list(runs[0]))
+        if is_new:
+            rows.writeheader()
+        rows.writerows(runs)
+
+
+def plot(args, shape, threads):
+    """The medians of one shape, drawn by the agent."""
+    engines = ["tailrace", *args.peers]
+    columns = ", ".join(f"median(cpu) FILTER (WHERE engine = '{engine}') AS \"{engine}, CPU s\"" for engine in engines)
+    sql = f"SELECT query, {columns} FROM '{args.out}' WHERE shape = '{shape}' AND threads = {threads} GROUP BY query ORDER BY query"
+    args.plots.mkdir(parents=True, exist_ok=True)
+    path = args.plots / f"queries-{shape.replace(', ', '-')}-{threads}.svg"
+    path.write_bytes(run_process([args.agent, "query", sql, "-o", "svg"])[0])
 
 
 def parquet(agent, logs):
@@ -175,7 +201,12 @@ def python(peer, name, logs, teams, threads):
         tables = {"logs": f"file('{logs}', '{form}')", "teams": f"file('{teams}', 'CSVWithNames')"}
         sql = (chdb_sql or sql).format(**tables) + f" SETTINGS max_threads = {threads}"
         ask = f"import chdb; show(chdb.query({sql!r}, 'ArrowTable'))"
-    return ["taskset", "-c", cores(threads), sys.executable, "-c", SHOW + ask]
+    return ["taskset", "-c", cores(threads), *show_and(ask)]
+
+
+def show_and(ask):
+    """A process of Python that runs a line with `show` for its answer."""
+    return [sys.executable, "-c", SHOW + ask]
 
 
 def is_parquet(path):
@@ -189,15 +220,30 @@ def start(peer):
 def run_process(command, environment=None):
     """What a process prints, its CPU and wall seconds, and its peak in MiB."""
     started = time.monotonic()
-    with tempfile.TemporaryFile() as out:
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})})
-        errors = child.stderr.read()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(command, stdout=out, stderr=errors, env={**os.environ, **(environment or {})})
+        peak = 0
+        while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            # What wait4 says of memory begins with that of this process.
+            peak = max(peak, peak_of(child.pid))
+            time.sleep(SAMPLED_S)
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.monotonic() - started
         if status != 0:
-            raise SystemExit(f"{command}: status {status}: {errors.decode('utf-8', 'replace')[-2000:]}")
+            errors.seek(0)
+            raise SystemExit(f"{command}: status {status}: {errors.read().decode('utf-8', 'replace')[-2000:]}")
         out.seek(0)
-        return out.read(), usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
+        return out.read(), usage.ru_utime + usage.ru_stime, wall, peak
+
+
+def peak_of(process):
+    """The most memory that a process had so far, in MiB, since it is the program that it is."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(peak[1]) / 1024 if peak else 0
 
 
 def answer_of(engine, name, printed):

@@ -65,6 +65,7 @@ pub(crate) fn refused(py: Python<'_>, text: String) -> PyErr {
         place: None,
         hint: None,
         is_usage: true,
+        is_memory: false,
     };
     exception(py, &error, "")
 }

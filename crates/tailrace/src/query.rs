@@ -68,8 +68,8 @@ pub(crate) struct Args {
     /// and WHERE
     #[arg(short, long)]
     follow: bool,
-    /// What sorts, groups and joins may keep in memory; a sort that needs more goes on on disk, groups and joins end with an
-    /// error. By default half of the machine's memory, or of the cgroup's
+    /// What sorts, groups and joins may keep in memory; what needs more goes on on disk. By default half of the machine's
+    /// memory, or of the cgroup's
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_limit: Option<u64>,
     /// Print the plan, and read nothing but the beginning of the files
