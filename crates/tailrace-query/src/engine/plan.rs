@@ -90,7 +90,7 @@ impl Plan {
             each(batch)
         };
         let ended = self.give(first).await;
-        let can_go_on = !is_given && deals_out(self.plan.as_ref()) && self.notes.can_reread();
+        let can_go_on = !is_given && self.notes.can_reread();
         match ended {
             Err(error) if error.is_memory && can_go_on => {
                 let Ok(plan) = self.on_disk().await else {
@@ -116,8 +116,11 @@ impl Plan {
         // optimizer then makes one.
         settings.optimizer.prefer_hash_join = false;
         settings.execution.target_partitions = 2;
+        // Once it is optimized it has a join for each subquery.
+        let optimized = state.optimize(&self.logical).map_err(refused)?;
+        let copying = copied_before_waiting(&optimized).map_err(refused)?;
         let mut plan = state
-            .create_physical_plan(&copied_before_waiting(&self.logical).map_err(refused)?)
+            .create_physical_plan(&copying)
             .await
             .map_err(refused)?;
         let mut options = state.config_options().as_ref().clone();
