@@ -3,6 +3,7 @@
 mod plan;
 mod tables;
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context;
 use arrow::datatypes::DataType;
 use datafusion::common::DataFusionError;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
@@ -31,6 +33,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
+use crate::wildcard::without_added;
 use tailrace_scan::Type;
 
 /// How a query is run.
@@ -126,10 +129,7 @@ impl Engine {
         let reserved = &mut settings.execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(granted);
         settings.execution.time_zone = Some("UTC".to_owned());
-        // What can be kept on disk leaves room for what cannot.
-        let fair = FairSpillPool::new(options.memory_bytes);
-        let pool = TrackConsumersPool::new(fair, CONSUMERS_NAMED);
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool(options.memory_bytes));
         let runtime = runtime
             .build_arc()
             .context("no temporary files can be made")?;
@@ -175,18 +175,20 @@ impl Engine {
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
         let refused = |error: &DataFusionError| Error::of(error, sql, true);
         *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
-        let query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
+        let mut query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
         let names = names(&query);
-        let statement = ast::Statement::Query(Box::new(query));
-        let statement = Statement::Statement(Box::new(statement));
         let state = self.context.state();
         let tables = state
-            .resolve_table_references(&statement)
+            .resolve_table_references(&statement(query.clone()))
             .map_err(|error| refused(&error))?;
         let mut has_logs = false;
+        let mut added = HashMap::new();
         for table in tables {
-            has_logs |= self.add_table(&table, inputs, &names).await?;
+            let found = self.add_table(&table, inputs, &names).await?;
+            has_logs |= found.has_lines;
+            added.insert(table.table().to_owned(), found.added);
         }
+        without_added(&mut query, added);
         if !self.options.bounds.is_empty() && !has_logs {
             return Err(Error {
                 hint: Some("compare a column of the table in WHERE instead".to_owned()),
@@ -197,7 +199,7 @@ impl Engine {
         }
         let state = self.context.state();
         let plan = state
-            .statement_to_plan(statement)
+            .statement_to_plan(statement(query))
             .await
             .and_then(|plan| match self.options.rows_max {
                 Some(rows) => {
@@ -214,7 +216,8 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
-        self.arranged(sql, plan, state).await
+        let reads_stream = inputs.iter().any(Input::is_stream);
+        self.arranged(sql, plan, state, reads_stream).await
     }
 
     /// A plan with its steps, which keep the order that its rows must have.
@@ -223,6 +226,7 @@ impl Engine {
         sql: &str,
         plan: LogicalPlan,
         mut state: SessionState,
+        reads_stream: bool,
     ) -> Result<Plan, Error> {
         let refused = |error: DataFusionError| Error::of(&error, sql, true);
         let settings = state.config_mut().options_mut();
@@ -237,21 +241,50 @@ impl Engine {
         if takes_first_rows(&plan) {
             settings.execution.target_partitions = 1;
         }
-        if is_of_rows(&plan) {
-            // Batches that are dealt out for computing come back in another order.
+        if is_of_rows(&plan) || reads_stream {
+            // Batches that are dealt out for computing come back in another order. And what is dealt out stays in memory, but
+            // what is read once cannot begin again.
             settings.optimizer.enable_round_robin_repartition = false;
+        }
+        if has_percentiles(&plan) {
+            // DataFusion 55 panics where it passes rows on that are no groups yet.
+            let ratio = &mut settings
+                .execution
+                .skip_partial_aggregation_probe_ratio_threshold;
+            *ratio = f64::INFINITY;
         }
         let physical = state.create_physical_plan(&plan).await;
         Ok(Plan {
             plan: physical.map_err(refused)?,
             in_memory: Arc::clone(&self.in_memory),
+            memory_bytes: self.options.memory_bytes,
             logical: plan,
             state,
-            context: self.context.clone(),
             sql: sql.to_owned(),
             notes: self.notes(),
         })
     }
+}
+
+/// Whether the query asks for exact percentiles of groups.
+fn has_percentiles(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    // The closures give no error.
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node {
+            for expr in &aggregate.aggr_expr {
+                let _ = expr.apply(|expr| {
+                    let Expr::AggregateFunction(called) = expr else {
+                        return Ok(TreeNodeRecursion::Continue);
+                    };
+                    found |= called.func.name() == "percentile_cont";
+                    Ok(TreeNodeRecursion::Stop)
+                });
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
 }
 
 /// Checks that every column has values of one kind, as every form of a result wants them.
@@ -276,6 +309,17 @@ fn check_has_columns(plan: &LogicalPlan) -> Result<(), Error> {
         hint: Some("`--columns level=text,status=int64` names them".to_owned()),
         ..Error::usage("the files hold no record yet, so that their columns are not known")
     })
+}
+
+/// A pool in which what can be kept on disk leaves room for what cannot.
+fn pool(bytes: usize) -> Arc<dyn MemoryPool> {
+    let fair = FairSpillPool::new(bytes);
+    Arc::new(TrackConsumersPool::new(fair, CONSUMERS_NAMED))
+}
+
+fn statement(query: ast::Query) -> Statement {
+    let query = ast::Statement::Query(Box::new(query));
+    Statement::Statement(Box::new(query))
 }
 
 /// The columns that a query names: of reserved columns only those become columns of the table that it speaks of.

@@ -85,12 +85,16 @@ impl Error {
         }
         if let DataFusionError::ResourcesExhausted(text) = root {
             return Error {
-                message: format!(
-                    "the query needs more memory than `--memory-limit` grants: {text}"
-                ),
                 is_usage: false,
                 is_memory: true,
-                ..Error::usage("")
+                hint: Some(
+                    "a larger limit helps, or fewer groups or rows that are kept: several DISTINCT aggregates, exact percentiles and ordered lists are kept in memory"
+                        .to_owned(),
+                ),
+                ..Error::usage(format!(
+                    "the query needs more memory than `--memory-limit` grants: {}",
+                    in_one_line(text)
+                ))
             };
         }
         let text = match root {
@@ -132,6 +136,13 @@ impl Error {
         write!(out, "  {text}\n  {before}^").ok()?;
         Some(out)
     }
+}
+
+/// What DataFusion says of memory: who wanted it, and who has how much.
+fn in_one_line(text: &str) -> String {
+    let text = text.replace(" (DiskManager is disabled)", "");
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &str) -> Error {

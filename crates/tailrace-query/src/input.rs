@@ -32,7 +32,7 @@ impl Input {
     }
 
     /// Whether its bytes are gone once they are read: standard input, or a pipe.
-    pub(crate) fn is_stream(&self) -> bool {
+    pub fn is_stream(&self) -> bool {
         match self {
             Input::File(path) => std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()),
             Input::Object(_) => false,

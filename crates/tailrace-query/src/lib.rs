@@ -33,6 +33,7 @@ mod scan;
 mod store;
 mod table;
 mod threads;
+mod wildcard;
 
 pub use archive::{Archive, Written};
 pub use arguments::{severity_of, time_of, type_of};

@@ -57,7 +57,10 @@ pub(crate) fn copied_before_waiting(plan: &LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn with_copies(plan: &LogicalPlan) -> Result<LogicalPlan> {
-    let waits = matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Window(_));
+    let waits = matches!(
+        plan,
+        LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)
+    );
     let inputs = plan.inputs().into_iter().map(|input| {
         let input = with_copies(input)?;
         if waits { copied(input) } else { Ok(input) }

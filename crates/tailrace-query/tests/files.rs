@@ -521,6 +521,25 @@ fn the_files_of_a_query_join_each_other_and_csv() {
     );
 }
 
+/// DataFusion 55 panics where it passes such rows on without groups.
+#[test]
+fn percentiles_of_many_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let lines: String = (0..250_000)
+        .map(|n| format!("{{\"k\":{n},\"v\":{}}}\n", n % 1000))
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    let sql = "SELECT count(*) AS n, sum(p) AS p FROM (SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY v) AS p \
+               FROM logs GROUP BY k)";
+    let options = Options {
+        partitions: 2,
+        ..Options::default()
+    };
+    let (rows, _) = ask(sql, &[Input::File(path)], options).unwrap();
+    assert_eq!(rows, "{\"n\":250000,\"p\":124875000.0}\n");
+}
+
 /// Groups and joins that turn out not to fit into memory do on disk.
 #[test]
 fn groups_and_joins_go_on_on_disk() {
@@ -577,9 +596,40 @@ fn a_sort_goes_on_on_disk() {
         options,
     )
     .unwrap();
-    let numbers = rows.lines().map(|row| {
+    assert!(numbers(&rows).eq(0..100_000));
+}
+
+fn numbers(rows: &str) -> impl Iterator<Item = u64> {
+    rows.lines().map(|row| {
         let row: serde_json::Value = serde_json::from_str(row).unwrap();
         row["n"].as_u64().unwrap()
-    });
-    assert!(numbers.eq(0..100_000));
+    })
+}
+
+/// So do the first rows, if they are many, and those of a pipe, which cannot be read again.
+#[test]
+fn first_rows_and_rows_of_a_pipe_are_sorted_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, pipe] = ["a.log", "pipe"].map(|name| dir.path().join(name));
+    let filler = "x".repeat(300);
+    let lines: String = (0..100_000_u64)
+        .map(|n| format!("{{\"n\":{},\"x\":\"{filler}\"}}\n", n * 7_919 % 100_000))
+        .collect();
+    std::fs::write(&path, &lines).unwrap();
+    let options = || Options {
+        memory_bytes: 16 << 20,
+        ..Options::default()
+    };
+    let sql = "SELECT n, x FROM logs ORDER BY n LIMIT 90000";
+    let (rows, _) = ask(sql, &[Input::File(path)], options()).unwrap();
+    assert!(numbers(&rows).eq(0..90_000));
+
+    let status = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(status.unwrap().success());
+    let written = pipe.clone();
+    let writer = std::thread::spawn(move || std::fs::write(written, lines));
+    let sql = "SELECT n, x FROM logs ORDER BY n";
+    let (rows, _) = ask(sql, &[Input::File(pipe)], options()).unwrap();
+    assert!(numbers(&rows).eq(0..100_000));
+    writer.join().unwrap().unwrap();
 }

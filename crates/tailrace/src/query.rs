@@ -161,7 +161,9 @@ impl Args {
                 let is_query = !self.files.is_empty() || sql.contains(char::is_whitespace);
                 if !is_query {
                     let sql = printed::shown(sql);
-                    return refused(format!("`{sql}` is no query, which comes first: {usage}"));
+                    return refused(format!(
+                        "`{sql}` is no query, and there is no such file: {usage}"
+                    ));
                 }
                 Ok(Asked {
                     sql: Some(sql.clone()),
@@ -203,7 +205,8 @@ fn names_files(word: &str) -> bool {
 /// How a query that was refused or failed ends the command.
 pub(crate) fn failure(error: &Error, sql: &str) -> Failure {
     if !error.is_usage {
-        return Failure::Runtime(anyhow!("{}", error.message));
+        let hint = error.hint.iter().map(|hint| format!("; {hint}"));
+        return Failure::Runtime(anyhow!("{}{}", error.message, hint.collect::<String>()));
     }
     let mut text = printed::shown(&error.message);
     if let Some((line, column)) = error.place {

@@ -8,18 +8,21 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::catalog::Session;
 use datafusion::common::DataFusionError;
-use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{
     SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
 };
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
-use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::pool;
 use crate::archive::{Archive, Files, Written};
 use crate::error::Error;
 use crate::notes::Notes;
@@ -40,14 +43,18 @@ pub(crate) fn threads(session: &dyn Session) -> usize {
     }
 }
 
+/// First rows of a sort that are kept in memory where a query goes on on disk.
+const FIRST_ROWS_MAX: usize = 10_000;
+
 /// A query that is ready to run.
 pub struct Plan {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     pub(super) in_memory: Arc<RuntimeEnv>,
+    /// What is granted to it.
+    pub(super) memory_bytes: usize,
     /// What the plan was made of, and with.
     pub(super) logical: LogicalPlan,
     pub(super) state: SessionState,
-    pub(super) context: SessionContext,
     pub(super) sql: String,
     pub(super) notes: Arc<Notes>,
 }
@@ -90,9 +97,15 @@ impl Plan {
             each(batch)
         };
         let ended = self.give(first).await;
-        let can_go_on = !is_given && self.notes.can_reread();
         match ended {
-            Err(error) if error.is_memory && can_go_on => {
+            Err(error) if error.is_memory && !self.notes.can_reread() => {
+                let hint = "standard input and pipes cannot be read again: over a file the query would go on on disk";
+                Err(Error {
+                    hint: Some(hint.to_owned()),
+                    ..error
+                })
+            }
+            Err(error) if error.is_memory && !is_given => {
                 let Ok(plan) = self.on_disk().await else {
                     return Err(error);
                 };
@@ -128,16 +141,25 @@ impl Plan {
         for rule in self.state.physical_optimizers() {
             plan = rule.optimize(plan, &options).map_err(refused)?;
         }
-        Ok(self.with(plan))
+        let plan = plan.transform_up(sorted_whole).map_err(refused)?;
+        // What is left of the run that needed more gives its memory back in its own time.
+        let runtime = RuntimeEnvBuilder::from_runtime_env(self.state.runtime_env())
+            .with_memory_pool(pool(self.memory_bytes));
+        let state = SessionStateBuilder::new_from_existing(self.state.clone())
+            .with_runtime_env(runtime.build_arc().map_err(refused)?);
+        Ok(Plan {
+            state: state.build(),
+            ..self.with(plan.data)
+        })
     }
 
     fn with(&self, plan: Arc<dyn ExecutionPlan>) -> Plan {
         Plan {
             plan,
             in_memory: Arc::clone(&self.in_memory),
+            memory_bytes: self.memory_bytes,
             logical: self.logical.clone(),
             state: self.state.clone(),
-            context: self.context.clone(),
             sql: self.sql.clone(),
             notes: Arc::clone(&self.notes),
         }
@@ -145,7 +167,15 @@ impl Plan {
 
     async fn give(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
         let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
-        for partition in &mut self.partitions()? {
+        let mut partitions = self.partitions()?;
+        if deals_out(self.plan.as_ref()) {
+            // By then every part has its groups or the rows that it puts in order: there is memory for all of them, or an error
+            // before a row is given.
+            for partition in &mut partitions {
+                partition.begin().await.map_err(|error| failed(&error))?;
+            }
+        }
+        for partition in &mut partitions {
             while let Some(batch) = partition.next().await {
                 if !each(batch.map_err(|error| failed(&error))?) {
                     return Ok(());
@@ -206,7 +236,7 @@ impl Plan {
 
     /// The partitions of the result, each of which begins.
     fn partitions(&self) -> Result<Vec<Ahead>, Error> {
-        let mut task = TaskContext::from(&self.context);
+        let mut task = TaskContext::from(&self.state);
         if deals_out(self.plan.as_ref()) {
             task = task.with_runtime(Arc::clone(&self.in_memory));
         }
@@ -234,14 +264,24 @@ impl Drop for Running {
 
 /// A partition that runs ahead; it ends when this is dropped.
 struct Ahead {
+    first: Option<RecordBatch>,
     batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
     /// The partition's end, until it is known.
     end: Option<JoinHandle<()>>,
 }
 
 impl Ahead {
+    /// Waits for the first batch, or the end.
+    async fn begin(&mut self) -> Result<(), DataFusionError> {
+        self.first = self.next().await.transpose()?;
+        Ok(())
+    }
+
     /// The next batch. A partition that panics is an error, and never a result that is too short.
     async fn next(&mut self) -> Option<Result<RecordBatch, DataFusionError>> {
+        if let Some(batch) = self.first.take() {
+            return Some(Ok(batch));
+        }
         if let Some(batch) = self.batches.recv().await {
             return Some(batch);
         }
@@ -270,9 +310,26 @@ fn ahead(mut stream: SendableRecordBatchStream) -> Ahead {
         }
     });
     Ahead {
+        first: None,
         batches,
         end: Some(end),
     }
+}
+
+/// A sort of which the first rows are wanted keeps them in memory: a sort of all rows does not.
+fn sorted_whole(
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>, DataFusionError> {
+    let sort = plan.downcast_ref::<SortExec>();
+    let Some((sort, rows)) = sort.and_then(|sort| Some((sort, sort.fetch()?))) else {
+        return Ok(Transformed::no(plan));
+    };
+    if rows <= FIRST_ROWS_MAX {
+        return Ok(Transformed::no(plan));
+    }
+    let whole = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()));
+    let first = GlobalLimitExec::new(Arc::new(whole), 0, Some(rows));
+    Ok(Transformed::yes(Arc::new(first)))
 }
 
 /// Whether a step deals out rows to several threads. DataFusion 55 can wait for ever where such rows are kept on disk.

@@ -19,14 +19,23 @@ use crate::sample::{Column, key_column, reserved_column, sample};
 use crate::store::{Store, is_url};
 use crate::table::Table;
 
+/// A table of a query.
+#[derive(Debug, Default)]
+pub(super) struct Added {
+    /// It has lines of a log.
+    pub(super) has_lines: bool,
+    /// The reserved columns that it has because the query names them.
+    pub(super) added: Vec<String>,
+}
+
 impl Engine {
-    /// Makes the table that a query names: `logs`, or a file. Says whether it has lines of a log.
+    /// Makes the table that a query names: `logs`, or a file.
     pub(super) async fn add_table(
         &self,
         table: &TableReference,
         inputs: &[Input],
         names: &[String],
-    ) -> Result<bool, Error> {
+    ) -> Result<Added, Error> {
         let failed = |error: anyhow::Error| Error::failed(&error);
         let name = table.to_string();
         let (inputs, words) = if name == "logs" {
@@ -48,7 +57,8 @@ impl Engine {
             (inputs.to_vec(), self.options.follow.clone())
         } else {
             let path = table.table();
-            if table.schema().is_some() || !(path.contains(['/', '.', '*']) || path == "-") {
+            let is_file = path.contains(['/', '.', '*']) || path == "-" || Path::new(path).exists();
+            if table.schema().is_some() || !is_file {
                 return Err(Error {
                     hint: Some(format!(
                         "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{path}.log'"
@@ -57,7 +67,7 @@ impl Engine {
                 });
             }
             if is_listed(Path::new(path)) {
-                return self.add_listed(path).await.map(|()| false);
+                return self.add_listed(path).await.map(|()| Added::default());
             }
             let words = vec![path.to_owned()];
             let inputs = expand(&words).map_err(failed)?;
@@ -82,15 +92,18 @@ impl Engine {
         let name = TableReference::bare(table.table().to_owned());
         match Kind::of(inputs, table.table())? {
             Kind::Lines(inputs) => {
-                let table = self.lines(&inputs, words, names)?;
+                let (table, added) = self.lines(&inputs, words, names)?;
                 self.add(name, Arc::new(table))?;
-                Ok(true)
+                Ok(Added {
+                    has_lines: true,
+                    added,
+                })
             }
             Kind::Parquet(store, objects) => {
                 let state = self.context.state();
                 let table = ParquetTable::open(&state, store, objects, self.notes());
                 self.add(name, Arc::new(table.await.map_err(failed)?))?;
-                Ok(false)
+                Ok(Added::default())
             }
         }
     }
@@ -104,13 +117,14 @@ impl Engine {
             .map_err(|error| Error::failed(&error.into()))
     }
 
-    /// A table of lines; `words` name its files where they are followed.
+    /// A table of lines, and the reserved columns that it has because of the `names` in the query; `words` name its files where
+    /// they are followed.
     fn lines(
         &self,
         inputs: &[Input],
         words: Option<Vec<String>>,
         names: &[String],
-    ) -> Result<Table, Error> {
+    ) -> Result<(Table, Vec<String>), Error> {
         let found = sample(inputs, &self.options.bounds, &self.once);
         let mut found = found.map_err(|error| Error::failed(&error))?;
         self.notes().planned(&found);
@@ -128,9 +142,12 @@ impl Engine {
                 reserved.unwrap_or_else(|| key_column(name, *ty)),
             );
         }
+        let mut added = Vec::new();
         for name in names {
-            if !found.columns.iter().any(|column| column.name == *name) {
-                found.columns.extend(reserved_column(name));
+            let is_known = found.columns.iter().any(|column| column.name == *name);
+            if let Some(column) = reserved_column(name).filter(|_| !is_known) {
+                found.columns.push(column);
+                added.push(name.clone());
             }
         }
         let table = Table::new(
@@ -141,10 +158,11 @@ impl Engine {
             self.options.chunk_bytes,
             self.options.split_bytes_min,
         );
-        Ok(match followed {
+        let table = match followed {
             Some(followed) => table.following(followed),
             None => table,
-        })
+        };
+        Ok((table, added))
     }
 
     /// A file that DataFusion reads itself.

@@ -51,6 +51,12 @@ pub(super) fn is_possible() -> bool {
 ///
 /// A file cannot be read, or the terminal is gone.
 pub(super) fn run(session: &Session<'_>, runtime: &Runtime) -> Result<(), Failure> {
+    if let Some(name) = session.stream() {
+        return Err(Failure::Usage(format!(
+            "{} can be read once, and the prompt answers many queries: give a query, or write it to a file",
+            printed::shown(&name)
+        )));
+    }
     let interrupts = Interrupts::listen()?;
     let columns = runtime.block_on(session.columns())?;
     let mut editor = editor(session, &columns).context("the prompt cannot be opened")?;

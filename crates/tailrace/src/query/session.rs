@@ -77,6 +77,12 @@ impl<'a> Session<'a> {
         self.inputs.iter().map(Input::name).collect()
     }
 
+    /// The first of the files that can be read once.
+    pub(super) fn stream(&self) -> Option<String> {
+        let stream = self.inputs.iter().find(|input| input.is_stream());
+        stream.map(Input::name)
+    }
+
     /// The functions that a query can call.
     pub(super) fn functions(&self) -> Vec<String> {
         self.engine.functions()
