@@ -556,6 +556,7 @@ fn groups_and_joins_go_on_on_disk() {
         "SELECT count(DISTINCT x || n) AS n FROM logs",
         "SELECT count(*) AS n FROM (SELECT DISTINCT * FROM logs)",
         "SELECT count(*) AS n FROM logs a JOIN logs b ON a.n = b.n AND a.x = b.x",
+        "SELECT count(*) AS n FROM (SELECT x FROM logs UNION SELECT x FROM logs ORDER BY 1)",
         "SELECT count(b.x) AS n FROM logs a LEFT JOIN logs b ON a.n = b.n",
         "SELECT count(a.x) AS n FROM logs a FULL JOIN logs b ON a.x = b.x AND a.n > b.n - 1",
         "SELECT count(x) AS n FROM logs WHERE x IN (SELECT x FROM logs WHERE n >= 0)",

@@ -14,6 +14,7 @@ use datafusion::execution::{
     SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
 };
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -141,7 +142,7 @@ impl Plan {
         for rule in self.state.physical_optimizers() {
             plan = rule.optimize(plan, &options).map_err(refused)?;
         }
-        let plan = plan.transform_up(sorted_whole).map_err(refused)?;
+        let plan = plan.transform_up(of_one_thread).map_err(refused)?;
         // What is left of the run that needed more gives its memory back in its own time.
         let runtime = RuntimeEnvBuilder::from_runtime_env(self.state.runtime_env())
             .with_memory_pool(pool(self.memory_bytes));
@@ -316,10 +317,18 @@ fn ahead(mut stream: SendableRecordBatchStream) -> Ahead {
     }
 }
 
-/// A sort of which the first rows are wanted keeps them in memory: a sort of all rows does not.
-fn sorted_whole(
+/// A step as one thread goes on on disk with it. Parts, as those of UNION, follow each other. And a sort of which the first rows are
+/// wanted keeps them in memory: a sort of all rows does not.
+fn of_one_thread(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Transformed<Arc<dyn ExecutionPlan>>, DataFusionError> {
+    if let Some(dealing) = plan.downcast_ref::<RepartitionExec>()
+        && dealing.partitioning().partition_count() == 1
+        && !dealing.preserve_order()
+    {
+        let parts = CoalescePartitionsExec::new(Arc::clone(dealing.input()));
+        return Ok(Transformed::yes(Arc::new(parts)));
+    }
     let sort = plan.downcast_ref::<SortExec>();
     let Some((sort, rows)) = sort.and_then(|sort| Some((sort, sort.fetch()?))) else {
         return Ok(Transformed::no(plan));
