@@ -1,5 +1,7 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod on_disk;
+mod partitions;
 mod plan;
 mod tables;
 
@@ -21,8 +23,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
+pub(crate) use self::on_disk::threads;
+pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
-pub(crate) use self::plan::threads;
 use crate::archive::Archive;
 use crate::bounds::Bounds;
 use crate::error::Error;
@@ -182,10 +185,12 @@ impl Engine {
             .resolve_table_references(&statement(query.clone()))
             .map_err(|error| refused(&error))?;
         let mut has_logs = false;
+        let mut reads_stream = false;
         let mut added = HashMap::new();
         for table in tables {
             let found = self.add_table(&table, inputs, &names).await?;
             has_logs |= found.has_lines;
+            reads_stream |= found.reads_stream;
             added.insert(table.table().to_owned(), found.added);
         }
         without_added(&mut query, added);
@@ -216,7 +221,6 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
-        let reads_stream = inputs.iter().any(Input::is_stream);
         self.arranged(sql, plan, state, reads_stream).await
     }
 
@@ -230,10 +234,8 @@ impl Engine {
     ) -> Result<Plan, Error> {
         let refused = |error: DataFusionError| Error::of(&error, sql, true);
         let settings = state.config_mut().options_mut();
-        if self.options.archive.is_some() && !is_of_rows(&plan) {
-            // Then no rows are dealt out.
-            settings.execution.target_partitions = 1;
-        }
+        // Its rows wait to be sorted in any case.
+        let is_on_disk = self.options.archive.is_some() && !is_of_rows(&plan);
         let plan = match &self.options.archive {
             Some(archive) => archive.arranged(plan)?,
             None => copied_before_order(plan).map_err(refused)?,
@@ -253,7 +255,10 @@ impl Engine {
                 .skip_partial_aggregation_probe_ratio_threshold;
             *ratio = f64::INFINITY;
         }
-        let physical = state.create_physical_plan(&plan).await;
+        let physical = match is_on_disk {
+            true => on_disk::plan(&state, &plan).await,
+            false => state.create_physical_plan(&plan).await,
+        };
         Ok(Plan {
             plan: physical.map_err(refused)?,
             in_memory: Arc::clone(&self.in_memory),

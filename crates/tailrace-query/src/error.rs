@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 
 use datafusion::common::{DataFusionError, SchemaError};
 
+use crate::sample::reserved_column;
+
 /// A query that was refused or failed.
 #[derive(Debug)]
 pub struct Error {
@@ -151,9 +153,14 @@ fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &st
     known.dedup();
     let near = tailrace_sql::nearest(name, known.into_iter());
     let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-    let hint = format!(
-        "{near}A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
-    );
+    let hint = match reserved_column(name) {
+        Some(_) => {
+            format!("`*` does not stand for it: write SELECT *, \"{name}\" where `*` stands")
+        }
+        None => format!(
+            "{near}A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
+        ),
+    };
     Error {
         place: word_in(sql, name),
         hint: Some(hint),

@@ -18,8 +18,7 @@ pub struct Notes {
     file_bytes: AtomicU64,
     file_bytes_total: AtomicU64,
     has_unknown_size: AtomicBool,
-    /// How many runs of the query want rows: it can be run again, and several times at once.
-    running: AtomicU64,
+    has_stream: AtomicBool,
     records: AtomicU64,
     kept: AtomicU64,
     prefiltered: AtomicU64,
@@ -100,16 +99,17 @@ impl Notes {
                 Some(bytes) => _ = self.file_bytes_total.fetch_add(bytes, Ordering::Relaxed),
                 None => self.has_unknown_size.store(true, Ordering::Relaxed),
             }
+            if source.input.is_stream() {
+                self.has_stream.store(true, Ordering::Relaxed);
+            }
         }
     }
 
-    /// A run of the query begins.
-    pub(crate) fn begin(&self) {
-        self.running.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A run begins again: what it read is not counted twice.
+    /// A run begins again, with another plan: what it read is not counted twice. It is as far as it could be of what was to be read.
     pub(crate) fn restart(&self) {
+        self.replan();
+        let total = self.file_bytes_total.load(Ordering::Relaxed);
+        self.file_bytes.store(total, Ordering::Relaxed);
         let of_records = [
             &self.bytes,
             &self.records,
@@ -127,19 +127,15 @@ impl Notes {
         }
     }
 
-    /// Whether all inputs can be read again.
-    pub(crate) fn can_reread(&self) -> bool {
-        !self.has_unknown_size.load(Ordering::Relaxed)
+    /// Whether an input can be read once.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.has_stream.load(Ordering::Relaxed)
     }
 
-    /// Nobody wants more rows of a run.
-    pub(crate) fn end(&self) {
-        self.running.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Whether no run wants more rows.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == 0
+    /// The query is planned again: which files of Parquet are read is counted again.
+    pub(crate) fn replan(&self) {
+        self.parquet_files.store(0, Ordering::Relaxed);
+        self.parquet_pruned.store(0, Ordering::Relaxed);
     }
 
     /// How far the query is now.

@@ -2,7 +2,6 @@
 //! the values of their directories, row groups and pages by their statistics, columns by the query.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{anyhow, bail, ensure};
 use arrow::array::{Array, AsArray};
@@ -42,8 +41,6 @@ pub(crate) struct ParquetTable {
     files: Vec<PartitionedFile>,
     schema: TableSchema,
     notes: Arc<Notes>,
-    /// A query that is planned again has no more files.
-    is_counted: AtomicBool,
 }
 
 impl ParquetTable {
@@ -99,7 +96,6 @@ impl ParquetTable {
             store,
             schema,
             notes,
-            is_counted: AtomicBool::new(false),
         })
     }
 
@@ -216,9 +212,7 @@ impl TableProvider for ParquetTable {
             .cloned()
             .partition(|filter| self.is_of_partitions(filter));
         let files = self.kept(session, of_partitions)?;
-        if !self.is_counted.swap(true, Ordering::Relaxed) {
-            self.notes.parquet(self.files.len(), files.len());
-        }
+        self.notes.parquet(self.files.len(), files.len());
         let table_schema = Arc::clone(self.schema.table_schema());
         if files.is_empty() {
             let projected = projection

@@ -119,13 +119,20 @@ mod tests {
 
     #[test]
     fn what_cannot_be_split_is_read_whole() {
-        let made = partitions(&[source("a", 50, false), source("b", 50, false)], 4, 1);
-        let ranges: Vec<_> = made.iter().map(|parts| parts.len()).collect();
-        assert_eq!(ranges, [1, 1]);
-        assert!(
-            made.iter()
-                .flatten()
-                .all(|part| part.range == (0..u64::MAX))
-        );
+        let compressed = Source {
+            is_compressed: true,
+            ..source("b", 50, false)
+        };
+        let made = partitions(&[source("a", 50, false), compressed], 4, 1);
+        let ranges: Vec<_> = made
+            .iter()
+            .map(|parts| {
+                parts
+                    .iter()
+                    .map(|part| part.range.clone())
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        assert_eq!(ranges, [vec![0..50], vec![0..u64::MAX]]);
     }
 }

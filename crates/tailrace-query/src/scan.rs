@@ -16,6 +16,7 @@ use tailrace_model::reserved::Reserved;
 use tailrace_scan::{ColumnSource, Config, Scanner, Stats};
 
 use crate::bounds::Condition;
+use crate::engine::Ended;
 use crate::input::Input;
 use crate::notes::Notes;
 use crate::partition::Part;
@@ -46,11 +47,12 @@ impl PartitionStream for Partition {
         &self.shared.schema
     }
 
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+    fn execute(&self, task: Arc<TaskContext>) -> SendableRecordBatchStream {
         let batches = Batches {
             rows: Rows::new(&self.shared),
             parts: self.parts.clone().into_iter(),
             open: None,
+            ended: Ended::of(&task),
         };
         let schema = Arc::clone(&self.shared.schema);
         Box::pin(RecordBatchStreamAdapter::new(
@@ -65,6 +67,7 @@ struct Batches {
     rows: Rows,
     parts: std::vec::IntoIter<Part>,
     open: Option<(Reader, Input)>,
+    ended: Arc<Ended>,
 }
 
 impl Iterator for Batches {
@@ -83,7 +86,7 @@ impl Iterator for Batches {
 impl Batches {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let external = |error: anyhow::Error| DataFusionError::External(error.into());
-        while !self.rows.shared.notes.has_ended() {
+        while !self.ended.is_true() {
             let Some((reader, input)) = &mut self.open else {
                 let Some(part) = self.parts.next() else {
                     return Ok(None);
@@ -97,6 +100,9 @@ impl Batches {
                 self.open = None;
                 continue;
             };
+            if self.ended.is_true() {
+                break;
+            }
             let input = input.clone();
             if let Some(batch) = self.rows.of_chunk(&chunk, &input)? {
                 return Ok(Some(batch));

@@ -14,19 +14,36 @@ pub(crate) fn without_added(query: &mut ast::Query, added: HashMap<String, Vec<S
     if added.values().all(Vec::is_empty) {
         return;
     }
-    let _ = VisitMut::visit(query, &mut Wildcards(added));
+    let mut wildcards = Wildcards {
+        added,
+        shadows: Vec::new(),
+    };
+    let _ = VisitMut::visit(query, &mut wildcards);
 }
 
-struct Wildcards(HashMap<String, Vec<String>>);
+struct Wildcards {
+    added: HashMap<String, Vec<String>>,
+    /// The names that WITH gives, of each query around.
+    shadows: Vec<Vec<String>>,
+}
 
 impl VisitorMut for Wildcards {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
-        // A name that WITH gives is no longer that of a file.
-        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.0.remove(&cte.alias.name.value);
+        self.shadows.push(Vec::new());
+        // What a name means in the query that WITH gives it to is what it means before.
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            let _ = VisitMut::visit(&mut cte.query, self);
+            if let Some(names) = self.shadows.last_mut() {
+                names.push(cte.alias.name.value.clone());
+            }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+        self.shadows.pop();
         ControlFlow::Continue(())
     }
 
@@ -80,11 +97,16 @@ impl VisitorMut for Wildcards {
 }
 
 impl Wildcards {
+    fn added_to(&self, table: &str) -> Option<&Vec<String>> {
+        let is_shadowed = self.shadows.iter().flatten().any(|name| name == table);
+        self.added.get(table).filter(|_| !is_shadowed)
+    }
+
     /// How a relation is called in the query, and the columns that were added to it. `None` if it has no name.
     fn relation(&self, factor: &TableFactor) -> Option<(ObjectName, Vec<String>)> {
         let (name, alias, added) = match factor {
             TableFactor::Table { name, alias, .. } => {
-                let added = value_of(name).and_then(|name| self.0.get(name));
+                let added = value_of(name).and_then(|name| self.added_to(name));
                 (Some(name), alias, added)
             }
             TableFactor::Derived { alias, .. } => (None, alias, None),
@@ -132,7 +154,7 @@ fn excluding(
     mut options: WildcardAdditionalOptions,
     added: &[String],
 ) -> WildcardAdditionalOptions {
-    if added.is_empty() || options.opt_except.is_some() {
+    if added.is_empty() {
         return options;
     }
     let given = match options.opt_exclude.take() {
@@ -140,7 +162,15 @@ fn excluding(
         Some(ExcludeSelectItem::Multiple(names)) => names,
         None => Vec::new(),
     };
-    let known: BTreeSet<_> = given.iter().filter_map(value_of).collect();
+    let except = options.opt_except.iter();
+    let except = except.flat_map(|it| {
+        [
+            vec![&it.first_element],
+            it.additional_elements.iter().collect(),
+        ]
+    });
+    let except = except.flatten().map(|ident| ident.value.as_str());
+    let known: BTreeSet<_> = given.iter().filter_map(value_of).chain(except).collect();
     let added = added.iter().filter(|name| !known.contains(name.as_str()));
     let added: Vec<_> = added
         .map(|name| {
@@ -149,6 +179,7 @@ fn excluding(
             ))])
         })
         .collect();
-    options.opt_exclude = Some(ExcludeSelectItem::Multiple([given, added].concat()));
+    let excluded = [given, added].concat();
+    options.opt_exclude = (!excluded.is_empty()).then_some(ExcludeSelectItem::Multiple(excluded));
     options
 }

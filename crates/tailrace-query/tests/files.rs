@@ -577,6 +577,34 @@ fn groups_and_joins_go_on_on_disk() {
     }
 }
 
+/// The rows of a join come while it reads: those of one part do not wait for another's.
+#[test]
+fn a_join_of_many_rows_needs_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, names] = ["a.log", "names.csv"].map(|name| dir.path().join(name));
+    let filler = "x".repeat(300);
+    let lines: String = (0..200_000)
+        .map(|n| format!("{{\"n\":{},\"x\":\"{filler}\"}}\n", n % 10))
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    let of_names: String = (0..10).map(|n| format!("{n},name{n}\n")).collect();
+    std::fs::write(&names, format!("n,name\n{of_names}")).unwrap();
+    for (condition, rows) in [("true", 200_000), ("b.name = 'name7'", 20_000)] {
+        let sql = format!(
+            "SELECT a.n, a.x, b.name FROM logs a JOIN '{}' b ON a.n = b.n WHERE {condition}",
+            names.display()
+        );
+        let options = Options {
+            memory_bytes: 48 << 20,
+            partitions: 2,
+            ..Options::default()
+        };
+        let (joined, counts) = ask(&sql, &[Input::File(path.clone())], options).unwrap();
+        assert_eq!(joined.lines().count(), rows);
+        assert_eq!(counts.records, 200_000, "{sql}");
+    }
+}
+
 /// Rows that are only put in order need no more memory than is granted: the others wait on disk.
 #[test]
 fn a_sort_goes_on_on_disk() {
@@ -622,8 +650,15 @@ fn first_rows_and_rows_of_a_pipe_are_sorted_on_disk() {
         ..Options::default()
     };
     let sql = "SELECT n, x FROM logs ORDER BY n LIMIT 90000";
-    let (rows, _) = ask(sql, &[Input::File(path)], options()).unwrap();
+    let (rows, _) = ask(sql, &[Input::File(path.clone())], options()).unwrap();
     assert!(numbers(&rows).eq(0..90_000));
+    // Of all parts.
+    let name = path.display();
+    let sql = format!(
+        "SELECT n, x FROM (SELECT n, x FROM '{name}' UNION ALL SELECT n + 100000 AS n, x FROM '{name}') ORDER BY n DESC LIMIT 150000"
+    );
+    let (rows, _) = ask(&sql, &[], options()).unwrap();
+    assert!(numbers(&rows).eq((50_000..200_000).rev()));
 
     let status = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(status.unwrap().success());

@@ -24,6 +24,8 @@ use crate::table::Table;
 pub(super) struct Added {
     /// It has lines of a log.
     pub(super) has_lines: bool,
+    /// They can be read once.
+    pub(super) reads_stream: bool,
     /// The reserved columns that it has because the query names them.
     pub(super) added: Vec<String>,
 }
@@ -92,10 +94,12 @@ impl Engine {
         let name = TableReference::bare(table.table().to_owned());
         match Kind::of(inputs, table.table())? {
             Kind::Lines(inputs) => {
+                let reads_stream = inputs.iter().any(Input::is_stream);
                 let (table, added) = self.lines(&inputs, words, names)?;
                 self.add(name, Arc::new(table))?;
                 Ok(Added {
                     has_lines: true,
+                    reads_stream,
                     added,
                 })
             }
