@@ -119,7 +119,7 @@ def python(peer, query, directory, glob):
     path = f"{directory}/{glob}"
     if peer == "duckdb":
         table = f"'{path}'" if is_parquet else f"read_json_auto('{path}', format = 'newline_delimited')"
-        ask = f"import duckdb; show(duckdb.sql({sql.format(logs=table)!r}).to_arrow_table())"
+        ask = f"import duckdb; duckdb.execute('SET enable_progress_bar = false'); show(duckdb.sql({sql.format(logs=table)!r}).to_arrow_table())"
     else:
         scan = f"pl.{'scan_parquet' if is_parquet else 'scan_ndjson'}({path!r})"
         ask = f"import polars as pl; show(({code.format(logs=scan)}).collect(engine='streaming').to_arrow())"
