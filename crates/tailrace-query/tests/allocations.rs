@@ -1,5 +1,5 @@
 //! What a query that is run again allocates: so much for a batch, and nothing for a row.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::alloc::System;
 use std::fmt::Write as _;

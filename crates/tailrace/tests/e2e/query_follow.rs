@@ -58,8 +58,7 @@ fn rows_come_as_lines_are_written_and_a_signal_is_a_good_end() {
     let bench = Bench::new();
     let file = bench.path("a.log");
     append(&file, "{\"n\":1,\"level\":\"error\"}\n{\"n\":2}\n");
-    let sql =
-        "SELECT n, \"log.file.name\" AS f FROM (SELECT * FROM logs) WHERE n <> 2 AND random() < 2";
+    let sql = "SELECT n, \"log.file.name\" AS f FROM (SELECT *, \"log.file.name\" FROM logs) WHERE n <> 2 AND random() < 2";
     let glob = format!("{}/*.log", bench.path(".").display());
     let mut followed = Followed::start(&[sql, &glob]);
     assert_eq!(followed.row(), "{\"n\":1,\"f\":\"a.log\"}\n");
