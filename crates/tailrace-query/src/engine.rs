@@ -1,12 +1,12 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod memory;
 mod on_disk;
 mod partitions;
 mod plan;
 mod tables;
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,6 @@ use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -36,7 +35,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
-use crate::wildcard::without_added;
+use crate::wildcard::{check_counts, constraint_of, without_added};
 use tailrace_scan::Type;
 
 /// How a query is run.
@@ -89,8 +88,6 @@ pub struct Engine {
     notes: Mutex<Arc<Notes>>,
 }
 
-/// Consumers of memory that an error names.
-const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
 const MERGED_ROW_BYTES: usize = 128 << 10;
 /// Batches have at least so many rows.
@@ -132,12 +129,12 @@ impl Engine {
         let reserved = &mut settings.execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(granted);
         settings.execution.time_zone = Some("UTC".to_owned());
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool(options.memory_bytes));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory::fair(options.memory_bytes));
         let runtime = runtime
             .build_arc()
             .context("no temporary files can be made")?;
         let in_memory = RuntimeEnvBuilder::from_runtime_env(&runtime)
-            .with_memory_limit(options.memory_bytes, 1.0)
+            .with_memory_pool(memory::in_memory(options.memory_bytes))
             .with_disk_manager_builder(
                 DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
             );
@@ -179,6 +176,7 @@ impl Engine {
         let refused = |error: &DataFusionError| Error::of(error, sql, true);
         *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         let mut query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
+        check_counts(&query)?;
         let names = names(&query);
         let state = self.context.state();
         let tables = state
@@ -316,12 +314,6 @@ fn check_has_columns(plan: &LogicalPlan) -> Result<(), Error> {
     })
 }
 
-/// A pool in which what can be kept on disk leaves room for what cannot.
-fn pool(bytes: usize) -> Arc<dyn MemoryPool> {
-    let fair = FairSpillPool::new(bytes);
-    Arc::new(TrackConsumersPool::new(fair, CONSUMERS_NAMED))
-}
-
 fn statement(query: ast::Query) -> Statement {
     let query = ast::Statement::Query(Box::new(query));
     Statement::Statement(Box::new(query))
@@ -329,18 +321,39 @@ fn statement(query: ast::Query) -> Statement {
 
 /// The columns that a query names: of reserved columns only those become columns of the table that it speaks of.
 fn names(query: &ast::Query) -> Vec<String> {
-    let mut names = Vec::new();
-    let _ = ast::visit_expressions(query, |expr| {
-        match expr {
-            ast::Expr::Identifier(name) => names.push(name.value.clone()),
-            ast::Expr::CompoundIdentifier(path) => {
-                names.extend(path.iter().map(|it| it.value.clone()))
-            }
-            _ => {}
-        }
-        ControlFlow::<()>::Continue(())
-    });
+    let mut names = Names::default();
+    let _ = ast::Visit::visit(query, &mut names);
+    let Names(mut names) = names;
     names.sort_unstable();
     names.dedup();
     names
+}
+
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl ast::Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::Identifier(name) => self.0.push(name.value.clone()),
+            ast::Expr::CompoundIdentifier(path) => {
+                self.0.extend(path.iter().map(|it| it.value.clone()));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
+        for join in select.from.iter().flat_map(|it| &it.joins) {
+            if let Some(ast::JoinConstraint::Using(columns)) = constraint_of(&join.join_operator) {
+                let parts = columns.iter().flat_map(|name| &name.0);
+                let idents = parts.filter_map(ast::ObjectNamePart::as_ident);
+                self.0.extend(idents.map(|ident| ident.value.clone()));
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }

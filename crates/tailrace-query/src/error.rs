@@ -90,7 +90,7 @@ impl Error {
                 is_usage: false,
                 is_memory: true,
                 hint: Some(
-                    "a larger limit helps, or fewer groups or rows that are kept: several DISTINCT aggregates, exact percentiles and ordered lists are kept in memory"
+                    "a larger limit helps; several DISTINCT aggregates, exact percentiles, ordered lists, NOT IN and joins without an equality are kept in memory whole"
                         .to_owned(),
                 ),
                 ..Error::usage(format!(

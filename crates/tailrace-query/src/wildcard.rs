@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, ExcludeSelectItem, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitMut, VisitorMut,
     WildcardAdditionalOptions,
 };
+
+use crate::error::Error;
 
 /// Leaves the columns that were `added` to tables, by the names of these, out of every `*`.
 pub(crate) fn without_added(query: &mut ast::Query, added: HashMap<String, Vec<String>>) {
@@ -48,22 +50,23 @@ impl VisitorMut for Wildcards {
     }
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        let mut relations = Vec::new();
+        let is_known = select
+            .from
+            .iter()
+            .all(|tables| self.add_relations(tables, &mut relations).is_some());
+        if !is_known {
+            return ControlFlow::Continue(());
+        }
         let joins = select.from.iter().flat_map(|it| &it.joins);
         let is_merged = joins
             .clone()
             .any(|join| merges_columns(&join.join_operator));
-        let factors = select.from.iter().map(|it| &it.relation);
-        let factors = factors.chain(joins.map(|join| &join.relation));
-        let Some(relations) = factors
-            .map(|it| self.relation(it))
-            .collect::<Option<Vec<_>>>()
-        else {
-            return ControlFlow::Continue(());
-        };
+        let is_single = joins.count() == 0 && relations.len() == 1;
         let mut items = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
             match item {
-                SelectItem::Wildcard(options) if relations.len() == 1 => {
+                SelectItem::Wildcard(options) if is_single => {
                     let options = excluding(options, &relations[0].1);
                     items.push(SelectItem::Wildcard(options));
                 }
@@ -102,6 +105,51 @@ impl Wildcards {
         self.added.get(table).filter(|_| !is_shadowed)
     }
 
+    /// Adds the relations whose columns `*` stands for. `None` if one of them has no name.
+    fn add_relations(
+        &self,
+        tables: &TableWithJoins,
+        relations: &mut Vec<(ObjectName, Vec<String>)>,
+    ) -> Option<()> {
+        let first = relations.len();
+        self.add_relation(&tables.relation, relations)?;
+        for join in &tables.joins {
+            use JoinOperator as Join;
+            match &join.join_operator {
+                Join::Semi(_) | Join::Anti(_) | Join::LeftSemi(_) | Join::LeftAnti(_) => {}
+                Join::RightSemi(_) | Join::RightAnti(_) => {
+                    relations.truncate(first);
+                    self.add_relation(&join.relation, relations)?;
+                }
+                _ => self.add_relation(&join.relation, relations)?,
+            }
+        }
+        Some(())
+    }
+
+    fn add_relation(
+        &self,
+        factor: &TableFactor,
+        relations: &mut Vec<(ObjectName, Vec<String>)>,
+    ) -> Option<()> {
+        match factor {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => {
+                let joins = &table_with_joins.joins;
+                if joins.iter().any(|join| merges_columns(&join.join_operator)) {
+                    return None;
+                }
+                self.add_relations(table_with_joins, relations)
+            }
+            other => {
+                relations.push(self.relation(other)?);
+                Some(())
+            }
+        }
+    }
+
     /// How a relation is called in the query, and the columns that were added to it. `None` if it has no name.
     fn relation(&self, factor: &TableFactor) -> Option<(ObjectName, Vec<String>)> {
         let (name, alias, added) = match factor {
@@ -129,24 +177,60 @@ fn value_of(name: &ObjectName) -> Option<&str> {
     }
 }
 
-/// Whether `*` has columns of both sides once.
-fn merges_columns(operator: &JoinOperator) -> bool {
-    let constraint = match operator {
+/// What the rows of both sides have in common.
+pub(crate) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    match operator {
         JoinOperator::Join(it)
         | JoinOperator::Inner(it)
         | JoinOperator::Left(it)
         | JoinOperator::LeftOuter(it)
         | JoinOperator::Right(it)
         | JoinOperator::RightOuter(it)
-        | JoinOperator::FullOuter(it) => it,
-        JoinOperator::CrossJoin(_) => return false,
-        // The columns of one side are gone.
-        _ => return true,
-    };
+        | JoinOperator::FullOuter(it)
+        | JoinOperator::Semi(it)
+        | JoinOperator::LeftSemi(it)
+        | JoinOperator::RightSemi(it)
+        | JoinOperator::Anti(it)
+        | JoinOperator::LeftAnti(it)
+        | JoinOperator::RightAnti(it) => Some(it),
+        _ => None,
+    }
+}
+
+/// Whether `*` has columns of both sides once.
+fn merges_columns(operator: &JoinOperator) -> bool {
     matches!(
-        constraint,
-        JoinConstraint::Using(_) | JoinConstraint::Natural
+        constraint_of(operator),
+        Some(JoinConstraint::Using(_) | JoinConstraint::Natural)
     )
+}
+
+/// Refuses `count(DISTINCT *)`, which DataFusion takes for the count of one constant.
+///
+/// # Errors
+///
+/// The query has it.
+pub(crate) fn check_counts(query: &ast::Query) -> Result<(), Error> {
+    let found = ast::visit_expressions(query, |expr| match expr {
+        ast::Expr::Function(called) if counts_distinct_rows(called) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error {
+            hint: Some("SELECT count(*) FROM (SELECT DISTINCT * FROM logs) does".to_owned()),
+            ..Error::usage("count(DISTINCT *) does not count rows")
+        }),
+    }
+}
+
+fn counts_distinct_rows(called: &ast::Function) -> bool {
+    let ast::FunctionArguments::List(list) = &called.args else {
+        return false;
+    };
+    let is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+    let all = ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard);
+    is_distinct && list.args.contains(&all)
 }
 
 /// The options of a wildcard that leaves out these columns as well.

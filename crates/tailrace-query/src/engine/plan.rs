@@ -18,7 +18,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::partitions::{Ahead, Running, as_they_come, in_turn};
-use super::{on_disk, pool};
+use super::{memory, on_disk};
 use crate::archive::{Archive, Files, Written};
 use crate::error::Error;
 use crate::notes::Notes;
@@ -100,7 +100,7 @@ impl Plan {
         let plan = on_disk::plan(&self.state, &self.logical).await;
         // What is left of the run that needed more gives its memory back in its own time.
         let runtime = RuntimeEnvBuilder::from_runtime_env(self.state.runtime_env())
-            .with_memory_pool(pool(self.memory_bytes));
+            .with_memory_pool(memory::fair(self.memory_bytes));
         let state = SessionStateBuilder::new_from_existing(self.state.clone())
             .with_runtime_env(runtime.build_arc().map_err(refused)?);
         Ok(Plan {

@@ -154,6 +154,10 @@ impl Engine {
                 added.push(name.clone());
             }
         }
+        if added.len() == found.columns.len() {
+            // `*` would stand for nothing.
+            added.clear();
+        }
         let table = Table::new(
             found,
             self.options.bounds,
