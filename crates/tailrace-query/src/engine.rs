@@ -134,7 +134,7 @@ impl Engine {
             .build_arc()
             .context("no temporary files can be made")?;
         let in_memory = RuntimeEnvBuilder::from_runtime_env(&runtime)
-            .with_memory_pool(memory::in_memory(options.memory_bytes))
+            .with_memory_pool(memory::in_memory(options.memory_bytes, partitions))
             .with_disk_manager_builder(
                 DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
             );

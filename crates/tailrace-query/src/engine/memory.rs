@@ -12,6 +12,9 @@ use datafusion::execution::memory_pool::{
 
 /// Consumers of memory that an error names.
 const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
+/// What the rows that pass a join need for each thread, at most: some batches, each of which counts with the chunks that its texts
+/// are views of.
+const FOR_ROWS_BYTES: usize = 16 << 20;
 /// How DataFusion calls what a hash join keeps of one side.
 const SIDE_OF_JOIN: &str = "HashJoinInput";
 
@@ -23,17 +26,19 @@ pub(super) fn fair(bytes: usize) -> Arc<dyn MemoryPool> {
     ))
 }
 
-/// A pool of bytes for whoever keeps nothing on disk.
-pub(super) fn in_memory(bytes: usize) -> Arc<dyn MemoryPool> {
+/// A pool of bytes for so many threads that keep nothing on disk.
+pub(super) fn in_memory(bytes: usize, threads: usize) -> Arc<dyn MemoryPool> {
     let pool = InMemory {
         pool: GreedyMemoryPool::new(bytes),
-        for_sides: bytes / 4 * 3,
+        for_sides: (bytes / 4 * 3)
+            .min(bytes.saturating_sub(FOR_ROWS_BYTES.saturating_mul(threads)))
+            .max(bytes / 4),
     };
     Arc::new(TrackConsumersPool::new(pool, CONSUMERS_NAMED))
 }
 
-/// A pool of which the sides of joins leave a quarter for the rows that pass them: a join that does not fit ends before it has given
-/// a row, when it can still begin again.
+/// A pool of which the sides of joins leave a part for the rows that pass them: a join that does not fit ends before it has given a
+/// row, when it can still begin again.
 #[derive(Debug)]
 struct InMemory {
     pool: GreedyMemoryPool,
