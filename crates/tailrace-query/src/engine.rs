@@ -94,6 +94,7 @@ const MERGED_ROW_BYTES: usize = 128 << 10;
 const ROWS_MIN: usize = 256;
 /// And at most so many.
 const ROWS_MAX: usize = 8_192;
+
 impl Engine {
     /// An engine.
     ///

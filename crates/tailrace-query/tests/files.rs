@@ -577,7 +577,7 @@ fn groups_and_joins_go_on_on_disk() {
     }
 }
 
-/// The rows of a join come while it reads: those of one part do not wait for another's.
+/// A join with one small side keeps that side only, and does not begin again.
 #[test]
 fn a_join_of_many_rows_needs_little_memory() {
     let dir = tempfile::tempdir().unwrap();

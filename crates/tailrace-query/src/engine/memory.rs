@@ -91,3 +91,26 @@ impl MemoryPool for InMemory {
         self.pool.memory_limit()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a consumer of this name gets so many MiB of a pool of 100 MiB for one thread.
+    fn gets(name: &str, mebibytes: usize) -> bool {
+        let pool = in_memory(100 << 20, 1);
+        let reservation = MemoryConsumer::new(name).register(&pool);
+        reservation.try_grow(mebibytes << 20).is_ok()
+    }
+
+    #[test]
+    fn sides_of_joins_leave_room_for_rows() {
+        // As DataFusion calls them, by partition or all in one.
+        for side in ["HashJoinInput", "HashJoinInput[1]"] {
+            assert!(gets(side, 75), "{side}");
+            assert!(!gets(side, 76), "{side}");
+        }
+        assert!(gets("RepartitionExec[0]", 100));
+        assert!(!gets("RepartitionExec[0]", 101));
+    }
+}
