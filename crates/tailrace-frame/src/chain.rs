@@ -83,6 +83,12 @@ impl Chains {
         })
     }
 
+    /// Whether there ever was a part of a record.
+    #[inline]
+    pub(crate) fn are_made(&self) -> bool {
+        self.by_stream.is_some()
+    }
+
     fn all(&self) -> &[Chain] {
         self.by_stream.as_deref().map_or(&[], |chains| chains)
     }

@@ -158,17 +158,25 @@ impl Framer {
         } else {
             0
         };
+        let mut is_bare = self.is_bare();
         for newline in newlines {
-            if bytes[start] == 0 {
-                start = self.skip_nuls(&bytes[..newline], false, start, origin, Chunk::NONE, out);
-            }
-            let line = Line {
+            let mut line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
                 end: origin + newline as u64 + 1,
                 place: Some((buffer, base + start as u32)),
             };
-            self.line(&line, out);
+            if !(is_bare && self.whole_line(&line, out)) {
+                if bytes[start] == 0 {
+                    let line = &bytes[..newline];
+                    start = self.skip_nuls(line, false, start, origin, Chunk::NONE, out);
+                }
+                line.text = &bytes[start..newline];
+                line.start = origin + start as u64;
+                line.place = Some((buffer, base + start as u32));
+                self.line(&line, out);
+                is_bare = self.is_bare();
+            }
             start = newline + 1;
             if out.records.len() >= records_max {
                 return self.took(start, out);

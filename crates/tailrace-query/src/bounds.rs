@@ -115,6 +115,9 @@ impl Condition {
     /// condition is evaluated on the rows within the bounds: an error
     /// of others is none of the query's.
     pub(crate) fn met(&self, batch: &RecordBatch, notes: &Notes) -> Result<BooleanArray> {
+        if let (Some(expr), []) = (&self.of_query, self.of_bounds.as_slice()) {
+            return evaluate(expr, batch);
+        }
         let len = batch.num_rows();
         let within = self.of_bounds.iter();
         let within = within.map(|(bounded, expr)| Ok((*bounded, evaluate(expr, batch)?)));

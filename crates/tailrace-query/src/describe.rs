@@ -183,7 +183,7 @@ impl Seen {
         });
         for part in parts {
             let mut reader = Reader::new(part, once, chunk_bytes)?;
-            while let Some(chunk) = reader.next()? {
+            while let Some(chunk) = reader.next(scanner.searcher(false))? {
                 notes.read(&chunk);
                 seen.add(&scanner.scan(&chunk.records(0)));
             }

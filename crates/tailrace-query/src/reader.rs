@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use memchr::memchr;
 use tailrace_frame::{Config, Format, Framer, Frames, SIDE};
-use tailrace_scan::{Record, Records};
+use tailrace_scan::{Hits, NewlineSearcher, Record, Records};
 
 use crate::input::{Input, Lines};
 use crate::partition::Part;
@@ -53,6 +53,8 @@ pub(crate) struct Chunk {
     records: Vec<Record>,
     times: Vec<i64>,
     streams: Vec<u8>,
+    /// Where texts that the scanner looks for stand in the first buffer, if that is known.
+    pub(crate) hits: Option<Hits>,
     /// Bytes, after decompression.
     pub(crate) bytes: u64,
     /// Bytes of the file as it is stored that were read for it.
@@ -125,12 +127,12 @@ impl Reader {
         })
     }
 
-    /// The next records; `None` at the end. A chunk may have none.
+    /// The next records; `None` at the end. A chunk may have none. `searcher` finds the lines.
     ///
     /// # Errors
     ///
     /// The input cannot be read, or is damaged.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Chunk>> {
+    pub(crate) fn next(&mut self, searcher: NewlineSearcher<'_>) -> anyhow::Result<Option<Chunk>> {
         if self.is_over {
             return Ok(None);
         }
@@ -138,14 +140,20 @@ impl Reader {
         let file_bytes = self.source.take_file_bytes();
         self.frames.clear();
         let count = bytes.len() as u64;
-        if bytes.is_empty() {
+        let hits = if bytes.is_empty() {
             self.is_over = true;
             self.framer.finish(&mut self.frames);
+            None
         } else {
-            self.framer.push(&bytes, 0, 0, &mut self.frames);
-        }
+            let mut search = searcher.over(&bytes);
+            let newlines = std::iter::from_fn(|| search.next_before(bytes.len()));
+            let (framer, frames) = (&mut self.framer, &mut self.frames);
+            framer.push_lines(&bytes, newlines, 0, 0, usize::MAX, frames);
+            search.finish()
+        };
         Ok(Some(Chunk {
             file_bytes: file_bytes.unwrap_or(count),
+            hits,
             ..chunk(&mut self.frames, bytes, count)
         }))
     }
@@ -173,6 +181,7 @@ pub(crate) fn chunk(frames: &mut Frames, bytes: Vec<u8>, count: u64) -> Chunk {
         times: enveloped.iter().map(|it| it.time_ns).collect(),
         streams: enveloped.iter().map(|it| it.stream as u8).collect(),
         buffers: vec![bytes.into(), std::mem::take(&mut frames.side).into()],
+        hits: None,
         bytes: count,
         file_bytes: count,
     }

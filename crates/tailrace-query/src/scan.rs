@@ -13,7 +13,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use tailrace_model::reserved::Reserved;
-use tailrace_scan::{ColumnSource, Config, Scanner, Stats};
+use tailrace_scan::{ColumnSource, Config, NewlineSearcher, Scanner, Stats};
 
 use crate::bounds::Condition;
 use crate::engine::Ended;
@@ -96,7 +96,7 @@ impl Batches {
                 self.open = Some((reader.map_err(external)?, part.input));
                 continue;
             };
-            let Some(chunk) = reader.next().map_err(external)? else {
+            let Some(chunk) = reader.next(self.rows.searcher()).map_err(external)? else {
                 self.open = None;
                 continue;
             };
@@ -126,6 +126,11 @@ impl Rows {
         }
     }
 
+    /// What finds the lines of the next chunk, and what of them is worth a look.
+    pub(crate) fn searcher(&self) -> NewlineSearcher<'_> {
+        self.scanner.searcher(!self.shared.condition.is_empty())
+    }
+
     /// The rows of a chunk that meet the condition; `None` if none does. All of it is counted.
     pub(crate) fn of_chunk(&mut self, chunk: &Chunk, input: &Input) -> Result<Option<RecordBatch>> {
         self.shared.notes.read(chunk);
@@ -147,7 +152,7 @@ impl Rows {
             true if shared.output.is_empty() => return shared.output_of(&[], chunk.len()),
             true => self.scanner.scan(&records),
             false => {
-                let first = self.scanner.first(&records, None);
+                let first = self.scanner.first(&records, chunk.hits.as_ref());
                 let at = shared.config.first.iter();
                 let columns: Vec<_> = at
                     .zip(first.batch.columns())
@@ -157,14 +162,17 @@ impl Rows {
                 let batch = with_len(schema, columns, len)?;
                 shared.notes.prefiltered((chunk.len() - len) as u64);
                 let met = condition.met(&batch, &shared.notes)?;
-                let rows: Vec<u32> = (0..len as u32)
-                    .filter(|&at| met.is_valid(at as usize) && met.value(at as usize))
-                    .map(|at| first.rows.as_ref().map_or(at, |rows| rows[at as usize]))
-                    .collect();
-                if rows.is_empty() || shared.output.is_empty() {
+                let met = match met.nulls() {
+                    Some(valid) => met.values() & valid.inner(),
+                    None => met.values().clone(),
+                };
+                let count = met.count_set_bits();
+                if count == 0 || shared.output.is_empty() {
                     shared.notes.scanned(&first.stats);
-                    return shared.output_of(&[], rows.len());
+                    return shared.output_of(&[], count);
                 }
+                let of_first = |at: usize| first.rows.as_ref().map_or(at as u32, |rows| rows[at]);
+                let rows: Vec<u32> = met.set_indices().map(of_first).collect();
                 let mut scanned = self.scanner.second(&records, &first, &rows);
                 // The second phase reads again what the first one read of these rows.
                 scanned.stats = larger(scanned.stats, &first.stats);

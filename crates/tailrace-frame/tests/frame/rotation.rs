@@ -1,7 +1,7 @@
 //! A log that is rotated at any line's end gives what it gives in one file.
 
 use proptest::prelude::*;
-use tailrace_frame::{Config, Format, Framer, Frames, Piece, Skip, Stats};
+use tailrace_frame::{Config, Flags, Format, Framer, Frames, Piece, Skip, Stats};
 
 use crate::check::{self, Framed, ORIGIN, Outcome, merged};
 use crate::properties::{config, input};
@@ -119,6 +119,27 @@ fn what_is_held_of_an_earlier_file_is_known() {
     assert_eq!(frames.content(&frames.records[0], b""), b"abc");
     let piece = |source, start, end| Piece { source, start, end };
     assert_eq!(frames.pieces_of(0), [piece(7, 32, 64), piece(8, 0, 64)]);
+}
+
+/// Where lines have no envelope any more, what is held of an earlier file waits no longer than elsewhere.
+#[test]
+fn a_part_held_of_an_earlier_file_does_not_wait_for_the_end_of_one_without_envelopes() {
+    let config = |format| Config {
+        format,
+        chain_span_max: 100,
+        ..Config::default()
+    };
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&config(Format::Cri), 0, false).numbered(7);
+    first.push(b"2026-01-02T03:04:05Z stdout P a\n", 0, 0, &mut frames);
+    let mut second = Framer::new(&config(Format::Json), 0, false).numbered(8);
+    second.continue_from(&mut first);
+    let lines = "{\"text\":\"twenty-five in all\"}\n".repeat(4);
+    second.push(lines.as_bytes(), 0, 0, &mut frames);
+    let records = frames.records.iter();
+    let held = records.filter(|record| frames.content(record, lines.as_bytes()) == b"a");
+    assert!(held.map(|it| it.flags).eq([Flags::TRUNCATED]));
+    assert_eq!((frames.records.len(), second.unacked_from()), (5, None));
 }
 
 /// Skips of two pushes are never one: whoever notes where each push's skips begin misses none.
