@@ -265,6 +265,23 @@ impl Framer {
 
     /// The source has ended for good: an unterminated last line, open chains and joins become records.
     pub fn finish(&mut self, out: &mut Frames) {
+        self.end(Flags::NONE, out);
+    }
+
+    /// The same of a source of which bytes are lost that came next: what they may have belonged to is truncated.
+    pub fn finish_cut(&mut self, out: &mut Frames) {
+        self.end(Flags::TRUNCATED, out);
+    }
+
+    /// Gives out what is held, with these flags.
+    fn end(&mut self, flags: Flags, out: &mut Frames) {
+        let own_flags = self.flags;
+        self.flags |= flags;
+        self.give_held(flags, out);
+        self.flags = own_flags;
+    }
+
+    fn give_held(&mut self, flags: Flags, out: &mut Frames) {
         out.begin_push();
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
@@ -290,7 +307,7 @@ impl Framer {
         self.chains.finish(self.offset, self.flags, out);
         if let Some(joins) = &mut self.joins {
             joins.absorb(Chunk::NONE, out);
-            joins.flush(self.offset, out);
+            joins.flush(self.offset, flags, out);
         }
     }
 
@@ -299,7 +316,7 @@ impl Framer {
     pub fn flush_joins(&mut self, out: &mut Frames) {
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
-            joins.flush(self.offset, out);
+            joins.flush(self.offset, Flags::NONE, out);
         }
     }
 

@@ -92,6 +92,8 @@ pub enum FileEvent {
     Finished {
         /// Which source.
         source: SourceId,
+        /// What came next is lost, as far as anybody knows: an unterminated last line is part of one.
+        is_cut: bool,
     },
     /// Bytes of an opened source that are left out: the configuration says so, or there is nothing in them.
     Skipped {

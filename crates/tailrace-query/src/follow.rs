@@ -241,9 +241,9 @@ impl Tail {
             }
             FileEvent::Chunk {
                 source, start, end, ..
-            } => return self.push(source, buffer.get(start..end)),
-            FileEvent::Finished { source } => {
-                self.push(source, None)?;
+            } => return self.push(source, buffer.get(start..end).unwrap_or_default()),
+            FileEvent::Finished { source, is_cut } => {
+                self.end(source, is_cut)?;
                 self.sources.remove(&source);
                 self.follower.acked(source, u64::MAX);
             }
@@ -284,19 +284,34 @@ impl Tail {
         Ok(())
     }
 
-    /// Makes rows of the next bytes of a source; `None` is its end.
-    fn push(&mut self, source: SourceId, bytes: Option<&[u8]>) -> Result<(), DataFusionError> {
+    /// Makes rows of the next bytes of a source.
+    fn push(&mut self, source: SourceId, bytes: &[u8]) -> Result<(), DataFusionError> {
+        let framed = |framer: &mut Framer, frames: &mut Frames| framer.push(bytes, 0, 0, frames);
+        self.frame(source, bytes, framed)
+    }
+
+    /// Makes rows of what is held of a source that has ended.
+    fn end(&mut self, source: SourceId, is_cut: bool) -> Result<(), DataFusionError> {
+        let end = match is_cut {
+            true => Framer::finish_cut,
+            false => Framer::finish,
+        };
+        self.frame(source, &[], end)
+    }
+
+    fn frame(
+        &mut self,
+        source: SourceId,
+        bytes: &[u8],
+        frame: impl FnOnce(&mut Framer, &mut Frames),
+    ) -> Result<(), DataFusionError> {
         let Some(source) = self.sources.get_mut(&source) else {
             return Ok(());
         };
         self.frames.clear();
-        match bytes {
-            Some(bytes) => source.framer.push(bytes, 0, 0, &mut self.frames),
-            None => source.framer.finish(&mut self.frames),
-        }
-        let bytes = bytes.unwrap_or_default().to_vec();
+        frame(&mut source.framer, &mut self.frames);
         let count = bytes.len() as u64;
-        let records = chunk(&mut self.frames, bytes, count);
+        let records = chunk(&mut self.frames, bytes.to_vec(), count);
         if let Some(batch) = self.rows.of_chunk(&records, &source.input)? {
             self.send(batch);
         }

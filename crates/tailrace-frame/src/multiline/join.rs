@@ -255,10 +255,11 @@ impl Joins {
         self.given = out.records.len();
     }
 
-    /// Gives out all joins, in the order of the source, of which all bytes up to `offset` were framed.
-    pub(crate) fn flush(&mut self, offset: u64, out: &mut Frames) {
+    /// Gives out all joins, in the order of the source, of which all bytes up to `offset` were framed. `flags` says more of
+    /// them.
+    pub(crate) fn flush(&mut self, offset: u64, flags: Flags, out: &mut Frames) {
         while let Some((_, stream)) = self.longest(offset) {
-            self.give(stream, Flags::NONE, out);
+            self.give(stream, flags, out);
         }
     }
 

@@ -1,7 +1,9 @@
 //! The rest of a record whose beginning stood in a file that is gone.
 
 use proptest::prelude::*;
-use tailrace_frame::{Config, Flags, Format, Framer, Frames, SkipReason, Stream};
+use tailrace_frame::{
+    Config, Flags, Format, Framer, Frames, Multiline, Preset, SkipReason, Stream,
+};
 
 fn line(stream: &str, tag: &str, text: &str) -> String {
     format!("2026-01-02T03:04:05Z {stream} {tag} {text}\n")
@@ -11,6 +13,66 @@ fn cri() -> Config {
     Config {
         format: Format::Cri,
         ..Config::default()
+    }
+}
+
+/// What is held when a source ends, whether its records are truncated, and how many of them the counts say.
+fn held(config: &Config, input: &str, is_cut: bool) -> (Vec<(String, bool)>, u64) {
+    let mut framer = Framer::new(config, 0, false);
+    let mut frames = Frames::default();
+    framer.push(input.as_bytes(), 0, 0, &mut frames);
+    frames.clear();
+    match is_cut {
+        true => framer.finish_cut(&mut frames),
+        false => framer.finish(&mut frames),
+    }
+    let record = |record: &tailrace_frame::Record| {
+        let text = String::from_utf8_lossy(frames.content(record, b"")).into_owned();
+        (text, record.flags.contains(Flags::TRUNCATED))
+    };
+    let records = frames.records.iter().map(record).collect();
+    assert_eq!(framer.unacked_from(), None);
+    (records, frames.stats.truncated)
+}
+
+#[test]
+fn what_is_held_of_a_source_is_truncated_where_the_rest_is_lost() {
+    let raw = Config {
+        format: Format::Raw,
+        ..Config::default()
+    };
+    let joined = Config {
+        multiline: Some(Multiline::presets(&Preset::ALL)),
+        ..raw.clone()
+    };
+    let trace = "java.lang.Error: x\n\tat a.B.c(D.java:1)\n";
+    let [part, cut] = [line("stdout", "P", "part "), line("stderr", "F", "cut")];
+    let cut = cut.trim_end();
+    for (config, input, expect) in [
+        (&raw, "one\ntw", vec!["tw"]),
+        (&raw, "one\n", vec![]),
+        (&raw, "one\n \t", vec![]),
+        (&cri(), &*part, vec!["part "]),
+        (&cri(), cut, vec!["cut"]),
+        (&joined, trace, vec![trace.trim_end()]),
+        (
+            &joined,
+            &format!("{trace}\tat e.F"),
+            vec![&*format!("{trace}\tat e.F")],
+        ),
+    ] {
+        for is_cut in [true, false] {
+            let expect: Vec<_> = expect
+                .iter()
+                .map(|text| (text.to_string(), is_cut))
+                .collect();
+            let truncated = if is_cut { expect.len() as u64 } else { 0 };
+            assert_eq!(
+                held(config, input, is_cut),
+                (expect, truncated),
+                "{input:?}"
+            );
+        }
     }
 }
 

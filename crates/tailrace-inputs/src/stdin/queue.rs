@@ -285,8 +285,12 @@ impl QueueReader {
     fn finish(&mut self, next: Option<SegmentId>, events: &mut Vec<FileEvent>) {
         let Some(open) = self.open.take() else { return };
         let Open { source, stream, .. } = open;
-        events.push(FileEvent::Finished { source });
-        let Some(next) = next.filter(|next| next.stream == stream) else {
+        let next = next.filter(|next| next.stream == stream);
+        events.push(FileEvent::Finished {
+            source,
+            is_cut: next.is_some_and(|next| next.offset > open.offset),
+        });
+        let Some(next) = next else {
             events.push(forgotten(id_of(stream)));
             return;
         };

@@ -149,6 +149,7 @@ impl<R: Read> StdinReader<R> {
         self.state = State::Finished;
         events.push(FileEvent::Finished {
             source: Self::SOURCE,
+            is_cut: false,
         });
     }
 }
@@ -192,7 +193,10 @@ mod tests {
                 chunk(0, 0, 4),
                 chunk(4, 4, 8),
                 chunk(8, 8, 11),
-                FileEvent::Finished { source }
+                FileEvent::Finished {
+                    source,
+                    is_cut: false
+                }
             ]
         );
         assert!(matches!(
@@ -237,7 +241,8 @@ mod tests {
         assert_eq!(
             events.last(),
             Some(&FileEvent::Finished {
-                source: SourceId(0)
+                source: SourceId(0),
+                is_cut: false
             })
         );
     }

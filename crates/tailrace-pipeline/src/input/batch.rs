@@ -86,6 +86,8 @@ pub(crate) enum SourceEvent {
     Finished {
         /// The source.
         slot: Slot,
+        /// What came next is lost.
+        is_cut: bool,
     },
 }
 

@@ -219,7 +219,10 @@ impl CatchUp {
                 missed.file = None;
             } else if missed.ends(&behind) && !order.goes_on(slot) {
                 missed.is_finished = true;
-                events.push(SourceEvent::Finished { slot });
+                events.push(SourceEvent::Finished {
+                    slot,
+                    is_cut: false,
+                });
             }
             if buffer.len() >= shared.batch_bytes_max() {
                 break;

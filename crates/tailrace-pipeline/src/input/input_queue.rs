@@ -245,12 +245,12 @@ impl InputQueue {
                     moved.add(sources, slot);
                     continue;
                 }
-                SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
+                SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot, .. } => slot,
                 SourceEvent::Quiet { slot } => sources.holder(slot),
             };
             let mark = FrameMark::of(&framed.frames);
-            if matches!(event, SourceEvent::Finished { .. }) {
-                sources.finish(slot, &mut framed.frames);
+            if let SourceEvent::Finished { is_cut, .. } = event {
+                sources.finish(slot, is_cut, &mut framed.frames);
                 moved.finished.push(slot);
             }
             let Some(source) = sources.get_mut(slot) else {

@@ -446,6 +446,7 @@ impl Follower {
         };
         events.push(FileEvent::Finished {
             source: file.source,
+            is_cut: false,
         });
         file.is_reported = false;
         file.paused = false;
@@ -685,6 +686,8 @@ fn report_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
     if file.is_reported {
         events.push(FileEvent::Finished {
             source: file.source,
+            // Nobody knows what stood there last of what was replaced, or cannot be decompressed.
+            is_cut: file.unread() > 0 || reason != LossReason::Vanished,
         });
     }
     if file.listed {

@@ -266,7 +266,7 @@ impl Rig {
                     bytes,
                     ..
                 } => self.live.get_mut(&self.keys[source]).unwrap().lost += bytes,
-                FileEvent::Finished { source } => {
+                FileEvent::Finished { source, .. } => {
                     let key = self.keys.remove(source).unwrap();
                     self.live.get_mut(&key).unwrap().finished = true;
                     self.unacked.insert(key);

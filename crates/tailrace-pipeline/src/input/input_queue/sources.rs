@@ -284,10 +284,13 @@ impl Sources {
         source.and_then(|source| source.held_by).unwrap_or(slot)
     }
 
-    /// Nothing follows in a source: gives out what its framer holds.
-    pub(super) fn finish(&mut self, slot: Slot, frames: &mut Frames) {
+    /// Nothing follows in a source, or what does is lost: gives out what its framer holds.
+    pub(super) fn finish(&mut self, slot: Slot, is_cut: bool, frames: &mut Frames) {
         if let Some(source) = self.get_mut(slot) {
-            source.framer.finish(frames);
+            match is_cut {
+                true => source.framer.finish_cut(frames),
+                false => source.framer.finish(frames),
+            }
             source.ended = true;
         }
     }

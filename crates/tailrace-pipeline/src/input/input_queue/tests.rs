@@ -298,6 +298,21 @@ fn chunks_that_are_not_framed_do_not_shift_those_behind_them() {
 }
 
 #[test]
+fn the_beginning_of_a_record_whose_rest_is_lost_is_truncated() {
+    for (text, is_cut) in [("amount=123", true), ("amount=1234567890", false)] {
+        let (queue, scanner) = (queue(usize::MAX), scanner());
+        let (slot, opened) = open(&queue);
+        let framed = self::frame(&queue, &scanner, vec![opened], &[(slot, text)]);
+        assert_eq!(framed.frames.records.len(), 0);
+        let finished = vec![SourceEvent::Finished { slot, is_cut }];
+        let framed = self::frame(&queue, &scanner, finished, &[]);
+        assert_eq!(framed.line(0), text.as_bytes());
+        let flags = framed.frames.records[0].flags;
+        assert_eq!(flags.contains(Flags::TRUNCATED), is_cut);
+    }
+}
+
+#[test]
 fn a_batch_of_many_records_is_framed_in_parts() {
     let text: String = (0..40).map(|i| format!("{{\"a\":{i}}}\n\n")).collect();
     let (one, other) = text.split_at(text.len() / 3);
@@ -408,7 +423,10 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
         out.push(frame(
             &queue,
             &scanner,
-            vec![SourceEvent::Finished { slot }],
+            vec![SourceEvent::Finished {
+                slot,
+                is_cut: false,
+            }],
             &[],
         ));
         let described = |framed: &Framed| {
@@ -459,7 +477,10 @@ fn what_many_sources_hold_does_not_end_in_one_batch() {
         end: n + 1,
     };
     let events = ended.iter().enumerate().map(chunk);
-    let finished = finished.iter().map(|&slot| SourceEvent::Finished { slot });
+    let finished = finished.iter().map(|&slot| SourceEvent::Finished {
+        slot,
+        is_cut: false,
+    });
     queue.batches.push(RawBatch {
         bytes: "\n".repeat(ended.len()).into(),
         events: events.chain(finished).collect(),

@@ -156,14 +156,14 @@ impl Reader {
                 earlier: *self.slots.get(&earlier)?,
                 head,
             }),
-            FileEvent::Finished { source } => {
+            FileEvent::Finished { source, is_cut } => {
                 self.quiet.forget(source);
                 if let Some(awaiting) = &mut self.awaiting {
                     awaiting.ended(source);
                 }
                 let slot = self.slots.remove(&source)?;
                 self.finished.push((source, slot));
-                Some(SourceEvent::Finished { slot })
+                Some(SourceEvent::Finished { slot, is_cut })
             }
             FileEvent::Identified { source, id } => {
                 self.with_slot(source, |slot| tracker.identify(slot, id))

@@ -163,7 +163,7 @@ fn story(rig: &Rig) -> Vec<String> {
                 ));
             }
             FileEvent::Chunk { source, .. } => story.push(format!("{} chunk", names[source].0)),
-            FileEvent::Finished { source } => story.push(format!("{} ends", names[source].0)),
+            FileEvent::Finished { source, .. } => story.push(format!("{} ends", names[source].0)),
             _ => {}
         }
     }

@@ -323,7 +323,7 @@ fn brief(rig: &Rig) -> String {
         } => {
             format!("{} continues {}; ", source.0, earlier.0)
         }
-        FileEvent::Finished { source } => format!("finished {}; ", source.0),
+        FileEvent::Finished { source, .. } => format!("finished {}; ", source.0),
         FileEvent::Forgotten { id, generation, .. } => {
             format!("forgotten i{} g{generation}; ", id.inode)
         }

@@ -144,6 +144,26 @@ fn a_truncated_file_is_a_new_generation() {
     assert_eq!(rig.lost(), []);
 }
 
+/// What a source ends with may be the beginning of a line, where the rest of it is gone.
+#[test]
+fn a_source_says_whether_what_came_next_is_lost() {
+    let ends = |rig: &Rig| -> Vec<bool> {
+        let ends = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Finished { is_cut, .. } => Some(*is_cut),
+            _ => None,
+        });
+        ends.collect()
+    };
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("truncated.log", "one\nhal");
+    rig.append("deleted.log", "one\nwhole");
+    rig.until(|rig| rig.texts() == ["one\nhal", "one\nwhole"]);
+    fs::write(rig.path("truncated.log"), "").unwrap();
+    rig.until(|rig| ends(rig) == [true]);
+    fs::remove_file(rig.path("deleted.log")).unwrap();
+    rig.until(|rig| ends(rig) == [true, false]);
+}
+
 #[test]
 fn unread_bytes_of_a_truncated_file_are_counted() {
     for text in [
