@@ -5,6 +5,7 @@ mod on_disk;
 mod partitions;
 mod plan;
 mod tables;
+mod temporary;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -25,6 +26,7 @@ use datafusion::sql::sqlparser::ast;
 pub(crate) use self::on_disk::threads;
 pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
+pub use self::temporary::Temporary;
 use crate::archive::Archive;
 use crate::bounds::Bounds;
 use crate::error::Error;
@@ -159,6 +161,11 @@ impl Engine {
         Arc::clone(&self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What its queries have on disk.
+    pub fn temporary(&self) -> Temporary {
+        Temporary(Arc::clone(&self.context.runtime_env().disk_manager))
+    }
+
     /// The names of all functions that a query can call.
     pub fn functions(&self) -> Vec<String> {
         let state = self.context.state();
@@ -192,7 +199,7 @@ impl Engine {
             reads_stream |= found.reads_stream;
             added.insert(table.table().to_owned(), found.added);
         }
-        without_added(&mut query, added);
+        without_added(&mut query, added)?;
         if !self.options.bounds.is_empty() && !has_logs {
             return Err(Error {
                 hint: Some("compare a column of the table in WHERE instead".to_owned()),

@@ -40,7 +40,7 @@ pub use arguments::{severity_of, time_of, type_of};
 pub use bounds::Bounds;
 pub use describe::{Description, Key, describe};
 pub use encode::Encoder;
-pub use engine::{Engine, Options, Plan};
+pub use engine::{Engine, Options, Plan, Temporary};
 pub use error::Error;
 pub use expand::expand;
 pub use input::{Input, Lines};

@@ -12,44 +12,65 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::Error;
 
 /// Leaves the columns that were `added` to tables, by the names of these, out of every `*`.
-pub(crate) fn without_added(query: &mut ast::Query, added: HashMap<String, Vec<String>>) {
+///
+/// # Errors
+///
+/// A NATURAL JOIN would compare such columns.
+pub(crate) fn without_added(
+    query: &mut ast::Query,
+    added: HashMap<String, Vec<String>>,
+) -> Result<(), Error> {
     if added.values().all(Vec::is_empty) {
-        return;
+        return Ok(());
     }
     let mut wildcards = Wildcards {
         added,
         shadows: Vec::new(),
+        tables: Vec::new(),
     };
-    let _ = VisitMut::visit(query, &mut wildcards);
+    match VisitMut::visit(query, &mut wildcards) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }
 
 struct Wildcards {
     added: HashMap<String, Vec<String>>,
     /// The names that WITH gives, of each query around.
     shadows: Vec<Vec<String>>,
+    /// What WITH gives names to in each of them, once it has been visited.
+    tables: Vec<Vec<ast::Cte>>,
 }
 
 impl VisitorMut for Wildcards {
-    type Break = ();
+    type Break = Error;
 
-    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Error> {
         self.shadows.push(Vec::new());
+        let with = query.with.as_mut();
+        let mut tables = with.map_or_else(Vec::new, |with| std::mem::take(&mut with.cte_tables));
         // What a name means in the query that WITH gives it to is what it means before.
-        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
-            let _ = VisitMut::visit(&mut cte.query, self);
+        for table in &mut tables {
+            VisitMut::visit(&mut table.query, self)?;
             if let Some(names) = self.shadows.last_mut() {
-                names.push(cte.alias.name.value.clone());
+                names.push(table.alias.name.value.clone());
             }
+        }
+        // Once is enough: they would be visited again, each level of them twice as often as the one around.
+        self.tables.push(tables);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Error> {
+        self.shadows.pop();
+        let tables = self.tables.pop().unwrap_or_default();
+        if let Some(with) = &mut query.with {
+            with.cte_tables = tables;
         }
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
-        self.shadows.pop();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Error> {
         let mut relations = Vec::new();
         let is_known = select
             .from
@@ -62,6 +83,16 @@ impl VisitorMut for Wildcards {
         let is_merged = joins
             .clone()
             .any(|join| merges_columns(&join.join_operator));
+        if joins.clone().any(|join| is_natural(&join.join_operator))
+            && let Some(column) = common(&relations)
+        {
+            return ControlFlow::Break(Error {
+                hint: Some("write JOIN ... USING and the names of the keys".to_owned()),
+                ..Error::usage(format!(
+                    "NATURAL JOIN would compare `{column}` as well, which both sides have because the query names it"
+                ))
+            });
+        }
         let is_single = joins.count() == 0 && relations.len() == 1;
         let mut items = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
@@ -205,6 +236,17 @@ fn merges_columns(operator: &JoinOperator) -> bool {
     )
 }
 
+fn is_natural(operator: &JoinOperator) -> bool {
+    matches!(constraint_of(operator), Some(JoinConstraint::Natural))
+}
+
+/// A column that was added to several relations.
+fn common(relations: &[(ObjectName, Vec<String>)]) -> Option<&String> {
+    let mut seen = BTreeSet::new();
+    let mut added = relations.iter().flat_map(|(_, added)| added);
+    added.find(|name| !seen.insert(*name))
+}
+
 /// Refuses `count(DISTINCT *)`, which DataFusion takes for the count of one constant.
 ///
 /// # Errors
@@ -229,8 +271,14 @@ fn counts_distinct_rows(called: &ast::Function) -> bool {
         return false;
     };
     let is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-    let all = ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard);
-    is_distinct && list.args.contains(&all)
+    let is_all = |arg: &ast::FunctionArg| {
+        use ast::FunctionArgExpr as Arg;
+        matches!(
+            arg,
+            ast::FunctionArg::Unnamed(Arg::Wildcard | Arg::QualifiedWildcard(_))
+        )
+    };
+    is_distinct && list.args.iter().any(is_all)
 }
 
 /// The options of a wildcard that leaves out these columns as well.
@@ -266,4 +314,42 @@ fn excluding(
     let excluded = [given, added].concat();
     options.opt_exclude = (!excluded.is_empty()).then_some(ExcludeSelectItem::Multiple(excluded));
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of the query where `timestamp` was added to `logs`.
+    fn without(sql: &str) -> String {
+        let mut query = tailrace_sql::parse_query(sql).unwrap();
+        let added = HashMap::from([("logs".to_owned(), vec!["timestamp".to_owned()])]);
+        without_added(&mut query, added).unwrap();
+        query.to_string()
+    }
+
+    #[test]
+    fn names_that_with_gives_hide_tables_from_there_on() {
+        assert_eq!(
+            without("WITH logs AS (SELECT * FROM logs), b AS (SELECT * FROM logs) SELECT * FROM b"),
+            "WITH logs AS (SELECT * EXCLUDE (\"timestamp\") FROM logs), b AS (SELECT * FROM logs) SELECT * FROM b"
+        );
+        assert_eq!(
+            without("SELECT * FROM (WITH logs AS (SELECT 1) SELECT * FROM logs) a, logs"),
+            "SELECT a.*, logs.* EXCLUDE (\"timestamp\") FROM (WITH logs AS (SELECT 1) SELECT * FROM logs) a, logs"
+        );
+    }
+
+    /// Each query that WITH gives a name to is looked at once, however deep it is.
+    #[test]
+    fn with_within_with_takes_no_time() {
+        let nested = (0..40).fold("SELECT * FROM logs".to_owned(), |sql, level| {
+            format!("WITH c{level} AS ({sql}) SELECT * FROM c{level}")
+        });
+        let excluded = "SELECT * EXCLUDE (\"timestamp\") FROM logs";
+        assert_eq!(
+            without(&nested),
+            nested.replace("SELECT * FROM logs", excluded)
+        );
+    }
 }

@@ -230,6 +230,18 @@ fn rows_that_do_not_fit_into_memory_are_sorted_on_disk() {
     }
 }
 
+/// A join of rows of several tables is planned for one thread, as every archive of more than rows is.
+#[test]
+fn a_join_with_a_union_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, to) = (dir.path().join("app.log"), dir.path().join("archive"));
+    write_seconds(&log, 3, 1);
+    let sql = "SELECT u.at, l.service FROM (SELECT at FROM logs WHERE at < 9 UNION ALL SELECT at FROM logs WHERE at > 99990) u \
+               JOIN logs l ON u.at = l.at";
+    let written = keep(sql, &log, &to, &[], MEMORY).unwrap();
+    assert_eq!((written.files, written.rows), (1, 18));
+}
+
 fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let batch = RecordBatch::try_from_iter(columns).unwrap();

@@ -116,11 +116,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let runtime = runtime(None).context("the threads of the query cannot be started")?;
             let session = Session::new(args, &files, inputs)?;
             let answered = match &sql {
-                Some(sql) => runtime.block_on(session.answer(sql)),
+                Some(sql) => {
+                    if session.ends_at_once() {
+                        follow::end_at_signal(session.temporary())?;
+                    }
+                    runtime.block_on(session.answer(sql))
+                }
                 None => prompt::run(&session, &runtime),
             };
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
+            session.temporary().remove();
             answered
         };
         let thread = std::thread::Builder::new()

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -22,6 +24,30 @@ const FIRST_ROWS_MAX: usize = 10_000;
 
 /// Set where one thread reads all, whatever DataFusion plans for.
 struct OneThread;
+
+/// A rule, for one thread.
+#[derive(Debug)]
+struct ForOneThread(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for ForOneThread {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut config = config.clone();
+        config.execution.target_partitions = 1;
+        self.0.optimize(plan, &config)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
 
 /// How many threads read a table.
 pub(crate) fn threads(session: &dyn Session) -> usize {
@@ -40,8 +66,10 @@ pub(super) async fn plan(
     state: &SessionState,
     logical: &LogicalPlan,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let rules = state.physical_optimizers().iter();
+    let rules = rules.map(|rule| Arc::new(ForOneThread(Arc::clone(rule))) as Arc<_>);
     let mut planning = SessionStateBuilder::new_from_existing(state.clone())
-        .with_physical_optimizer_rules(Vec::new())
+        .with_physical_optimizer_rules(rules.collect())
         .build();
     let config = planning.config_mut();
     config.set_extension(Arc::new(OneThread));
@@ -52,12 +80,7 @@ pub(super) async fn plan(
     settings.execution.target_partitions = 2;
     // Once it is optimized it has a join for each subquery.
     let copying = copied_before_waiting(&planning.optimize(logical)?)?;
-    let mut plan = planning.create_physical_plan(&copying).await?;
-    let mut options = planning.config_options().as_ref().clone();
-    options.execution.target_partitions = 1;
-    for rule in state.physical_optimizers() {
-        plan = rule.optimize(plan, &options)?;
-    }
+    let plan = planning.create_physical_plan(&copying).await?;
     Ok(plan.transform_up(of_one_thread)?.data)
 }
 

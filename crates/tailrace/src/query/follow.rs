@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
-use tailrace_query::{Error, Notes};
+use tailrace_query::{Error, Notes, Temporary};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -93,6 +93,45 @@ pub(super) fn signalled() -> anyhow::Result<oneshot::Receiver<()>> {
         std::process::exit(code);
     });
     Ok(receiver)
+}
+
+/// Ends the process when SIGINT or SIGTERM comes, and removes what its query has on disk: on a thread of its own, for those of
+/// the query may be busy for long.
+///
+/// # Errors
+///
+/// Signals cannot be waited for.
+pub(super) fn end_at_signal(temporary: Temporary) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    let runtime = runtime.context("signals cannot be waited for")?;
+    let signalled = {
+        let _entered = runtime.enter();
+        let wait = |kind| signal(kind).context("signals cannot be waited for");
+        (
+            wait(SignalKind::interrupt())?,
+            wait(SignalKind::terminate())?,
+        )
+    };
+    let wait = move || {
+        let (mut interrupt, mut terminate) = signalled;
+        let code = runtime.block_on(async {
+            tokio::select! {
+                _ = interrupt.recv() => INTERRUPTED,
+                _ = terminate.recv() => TERMINATED,
+            }
+        });
+        temporary.remove();
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "at once, whatever the thread of the query waits for"
+        )]
+        std::process::exit(code);
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(wait).context("a thread cannot be started")?;
+    Ok(())
 }
 
 /// Ends when nobody can read the standard output any more.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Context;
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
-use tailrace_query::{Archive, Engine, Error, Input, Options, Plan};
+use tailrace_query::{Archive, Engine, Error, Input, Options, Plan, Temporary};
 
 use super::plot::{Canvas, Plot};
 use super::print::{How, Print};
@@ -70,6 +70,16 @@ impl<'a> Session<'a> {
         Ok(columns
             .map(|field| (field.name().clone(), field.data_type().clone()))
             .collect())
+    }
+
+    /// What its queries have on disk.
+    pub(super) fn temporary(&self) -> Temporary {
+        self.engine.temporary()
+    }
+
+    /// Whether a query that is interrupted has no more to do: it prints rows that are there, and keeps none.
+    pub(super) fn ends_at_once(&self) -> bool {
+        !self.args.follow && self.archive.is_none()
     }
 
     /// The files of `logs`.

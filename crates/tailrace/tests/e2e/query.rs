@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::support::{Bench, tailrace};
 
 fn text(bytes: &[u8]) -> String {
@@ -212,4 +214,32 @@ fn memory_is_bounded() {
         "{}",
         text(&large.stderr)
     );
+}
+
+#[test]
+fn what_is_on_disk_is_removed_by_a_signal() {
+    let bench = Bench::new();
+    let (file, temporary) = (bench.path("a.log"), bench.path("tmp"));
+    fs::create_dir(&temporary).unwrap();
+    let filler = "x".repeat(300);
+    let lines: String = (0..60_000_u32)
+        .map(|n| format!("{{\"n\":{},\"t\":\"{filler}\"}}\n", n.reverse_bits()))
+        .collect();
+    fs::write(&file, lines).unwrap();
+    let mut command = tailrace();
+    command.args(["query", "SELECT n, t FROM logs ORDER BY n"]);
+    command.arg(&file).args(["--memory-limit", "8MiB"]);
+    command.env("TMPDIR", &temporary).stdin(Stdio::null());
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut rows = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        rows.read_line(&mut first).unwrap();
+        assert!(first.starts_with("{\"n\":0,"), "{first}");
+        // The other rows wait there: nobody takes them.
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1);
+        kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    }
 }
