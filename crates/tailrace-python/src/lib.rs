@@ -8,6 +8,7 @@ mod arguments;
 mod background;
 mod errors;
 mod query;
+mod requested;
 mod result;
 mod stream;
 mod views;

@@ -10,6 +10,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use tailrace_query::Counts;
 
 use crate::query::Query;
+use crate::requested;
 use crate::stream::Batches;
 
 /// The result of a query, which is an Arrow stream.
@@ -32,15 +33,19 @@ impl QueryResult {
 impl QueryResult {
     /// The stream of batches, for consumers of the Arrow PyCapsule interface. The query begins when the first batch is read.
     ///
-    /// `requested_schema` is a wish by the rules of the interface, and is not granted: CAST in the query changes types.
+    /// Where `requested_schema` has the same columns with other types, and each column has a cast, the batches have these
+    /// types; else they have those of `__arrow_c_schema__`.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
+        requested_schema: Option<&Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema;
-        let batches = Batches::new(Arc::clone(&self.query));
+        let schema = match requested_schema {
+            Some(capsule) => requested::granted(&self.query.schema, capsule)?,
+            None => Arc::clone(&self.query.schema),
+        };
+        let batches = Batches::new(Arc::clone(&self.query), schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

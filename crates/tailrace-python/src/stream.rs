@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use crate::background::{spawn, wait};
 use crate::errors::text;
 use crate::query::Query;
+use crate::requested;
 use crate::views::converted;
 
 /// Batches that wait for their reader.
@@ -29,6 +30,7 @@ const BATCH_ROWS: usize = 8192;
 /// The batches of one run of a query.
 pub(crate) struct Batches {
     query: Arc<Query>,
+    /// The columns of the query, with the types that were asked for.
     schema: SchemaRef,
     state: State,
     /// The thread that asked for the stream. It had the interpreter then, so it may ask for it again.
@@ -54,11 +56,11 @@ enum Message {
 }
 
 impl Batches {
-    /// The batches of a run that has not begun.
-    pub(crate) fn new(query: Arc<Query>) -> Batches {
+    /// The batches of a run that has not begun, with types to which those of the query can be cast.
+    pub(crate) fn new(query: Arc<Query>, schema: SchemaRef) -> Batches {
         Batches {
-            schema: Arc::clone(&query.schema),
             query,
+            schema,
             state: State::Waiting,
             caller: thread::current().id(),
         }
@@ -66,7 +68,7 @@ impl Batches {
 
     fn next_message(&mut self) -> Result<Message, String> {
         if let State::Waiting = self.state {
-            let run = start(Arc::clone(&self.query));
+            let run = start(Arc::clone(&self.query), Arc::clone(&self.schema));
             self.state = State::Running(
                 run.map_err(|error| format!("a thread cannot be started: {error}"))?,
             );
@@ -124,13 +126,13 @@ impl RecordBatchReader for Batches {
     }
 }
 
-fn start(query: Arc<Query>) -> io::Result<Run> {
+fn start(query: Arc<Query>, schema: SchemaRef) -> io::Result<Run> {
     let (sender, messages) = sync_channel(BATCHES_AHEAD);
     let (ends_when_dropped, dropped) = oneshot::channel();
     spawn(query.threads, move |runtime| {
         let ended = runtime.block_on(async {
             tokio::select! {
-                ended = run(&query, &sender) => ended,
+                ended = run(&query, &schema, &sender) => ended,
                 _ = dropped => Ok(()),
             }
         });
@@ -143,28 +145,44 @@ fn start(query: Arc<Query>) -> io::Result<Run> {
     })
 }
 
-/// Runs the query, until its end or until nobody reads its batches.
-async fn run(query: &Query, sender: &SyncSender<Message>) -> Result<(), String> {
+/// Runs the query, until its end or until nobody reads its batches, which get the types of `schema`.
+async fn run(
+    query: &Query,
+    schema: &SchemaRef,
+    sender: &SyncSender<Message>,
+) -> Result<(), String> {
     let failed = |error: tailrace_query::Error| text(&error, &query.sql);
     let plan = query.plan.again().await.map_err(failed)?;
     let mut batches = Gathered::new(Arc::clone(&query.schema));
-    let mut result = Ok(());
+    let mut result = Ok(true);
     let each = |batch| {
-        result = converted(batch, &query.schema).and_then(|batch| batches.add(batch));
-        result.is_ok()
-            && batches
-                .complete()
-                .all(|batch| sender.send(Message::Batch(batch)).is_ok())
+        let added = converted(batch, &query.schema).and_then(|batch| batches.add(batch));
+        result = added.and_then(|()| send(&mut batches, schema, sender));
+        matches!(result, Ok(true))
     };
     plan.run(each).await.map_err(failed)?;
-    let last = result.and_then(|()| batches.finish());
-    last.map_err(|error| error.to_string())?;
+    let ended = result.and_then(|is_read| match is_read {
+        true => batches
+            .finish()
+            .and_then(|()| send(&mut batches, schema, sender)),
+        false => Ok(false),
+    });
+    ended.map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Hands the complete batches over; false if nobody reads them.
+fn send(
+    batches: &mut Gathered,
+    schema: &SchemaRef,
+    sender: &SyncSender<Message>,
+) -> Result<bool, ArrowError> {
     for batch in batches.complete() {
+        let batch = requested::cast(batch, schema)?;
         if sender.send(Message::Batch(batch)).is_err() {
-            break;
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Makes batches of [`BATCH_ROWS`] rows. Texts are views of the bytes that were read from the files. Where few of those bytes

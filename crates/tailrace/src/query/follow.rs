@@ -29,11 +29,9 @@ pub(super) fn how(asked: Option<How>) -> Result<How, Failure> {
     match asked {
         None => Ok(How::Jsonl),
         Some(how @ (How::Jsonl | How::Csv | How::Tsv)) => Ok(how),
-        Some(How::Table | How::Json | How::Markdown | How::Parquet | How::Arrow | How::Svg) => {
-            Err(Failure::Usage(
-                "`-f` prints rows as they come: `-o` is jsonl, csv or tsv with it".to_owned(),
-            ))
-        }
+        Some(_) => Err(Failure::Usage(
+            "`-f` prints rows as they come: `-o` is jsonl, csv or tsv with it".to_owned(),
+        )),
     }
 }
 

@@ -1,10 +1,12 @@
-//! `--plot`: the result of a query as a chart, in the terminal or as an SVG document.
+//! `--plot`: the result of a query as a chart, in the terminal, as an SVG document or as a PNG image.
 
 mod data;
+mod raster;
 mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
+mod thin;
 mod ticks;
 
 use std::io::Write;
@@ -13,7 +15,7 @@ use anyhow::Context;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
-use self::data::Collected;
+use self::data::{Chart, Collected};
 use crate::cli::Failure;
 use crate::printed::Printer;
 use crate::style::{self, Stream};
@@ -28,6 +30,8 @@ pub(super) enum Canvas {
     Text,
     /// An SVG document.
     Svg,
+    /// A PNG image.
+    Png,
 }
 
 /// Collects a result and draws it.
@@ -68,20 +72,26 @@ impl<'o> Plot<'o> {
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// It cannot be written, or is no picture.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         let chart = self.collected.chart();
-        if self.canvas == Canvas::Svg {
-            let document = svg::draw(&chart);
-            self.out.write_all(document.as_bytes()).context("stdout")?;
-            return self.out.flush().context("stdout");
-        }
-        let width = style::width().unwrap_or(WIDTH);
-        let is_coloured = style::is_coloured(Stream::Stdout);
-        let mut printer = Printer::coloured(self.out, is_coloured);
-        for line in text::draw(&chart, usize::from(width)) {
-            writeln!(printer, "{line}").context("stdout")?;
-        }
-        printer.flush().context("stdout")
+        let document = match self.canvas {
+            Canvas::Text => return print(&chart, self.out),
+            Canvas::Svg => svg::draw(&chart).into_bytes(),
+            Canvas::Png => raster::draw(&chart)?,
+        };
+        self.out.write_all(&document).context("stdout")?;
+        self.out.flush().context("stdout")
     }
+}
+
+/// Prints a chart as text.
+fn print(chart: &Chart, out: &mut dyn Write) -> anyhow::Result<()> {
+    let width = style::width().unwrap_or(WIDTH);
+    let is_coloured = style::is_coloured(Stream::Stdout);
+    let mut printer = Printer::coloured(out, is_coloured);
+    for line in text::draw(chart, usize::from(width)) {
+        writeln!(printer, "{line}").context("stdout")?;
+    }
+    printer.flush().context("stdout")
 }

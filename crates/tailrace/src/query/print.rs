@@ -39,6 +39,8 @@ pub(super) enum How {
     Arrow,
     /// A chart as an SVG document, of a result as `--plot` draws it
     Svg,
+    /// The same chart as a PNG image
+    Png,
 }
 
 impl How {
@@ -47,16 +49,21 @@ impl How {
         if is_terminal { How::Table } else { How::Jsonl }
     }
 
-    /// Whether it is for programs only.
+    /// Whether it is bytes, and no text.
     pub(super) fn is_binary(self) -> bool {
-        matches!(self, How::Parquet | How::Arrow)
+        matches!(self, How::Parquet | How::Arrow | How::Png)
+    }
+
+    /// Whether it is a chart and not rows.
+    pub(super) fn is_chart(self) -> bool {
+        matches!(self, How::Svg | How::Png)
     }
 
     /// Whether rows are printed while the query runs, and not only at its end.
     pub(super) fn prints_rows(self) -> bool {
         match self {
             How::Jsonl | How::Json | How::Csv | How::Tsv => true,
-            How::Table | How::Markdown | How::Svg | How::Parquet | How::Arrow => false,
+            How::Table | How::Markdown | How::Svg | How::Png | How::Parquet | How::Arrow => false,
         }
     }
 }
@@ -145,7 +152,7 @@ impl<'o> Print<'o> {
                 }
             }
             // A chart is drawn by `plot`.
-            How::Svg => {}
+            How::Svg | How::Png => {}
         }
         if self.how == How::Json && batch.num_rows() > 0 {
             let before = if self.rows == 0 { b"[" } else { b"," };
@@ -208,9 +215,7 @@ impl<'o> Print<'o> {
             How::Table | How::Markdown => format!("{}\n", self.table),
             How::Json if self.rows == 0 => "[]\n".to_owned(),
             How::Json => "]\n".to_owned(),
-            How::Jsonl | How::Csv | How::Tsv | How::Svg | How::Parquet | How::Arrow => {
-                String::new()
-            }
+            _ => String::new(),
         };
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")

@@ -121,9 +121,15 @@ impl<'a> Session<'a> {
         let is_following = self.args.follow;
         let how = self.how()?;
         if how.is_binary() && io::stdout().is_terminal() {
-            return Err(Failure::Usage(
-                "the rows would be bytes on a terminal: write them to a file, by `> result.parquet`".to_owned(),
-            ));
+            let text = match how.is_chart() {
+                true => {
+                    "the chart would be bytes on a terminal: write it to a file, by `> chart.png`"
+                }
+                false => {
+                    "the rows would be bytes on a terminal: write them to a file, by `> result.parquet`"
+                }
+            };
+            return Err(Failure::Usage(text.to_owned()));
         }
         let mut print = match self.canvas(how) {
             Some(canvas) => Printing::Chart(Plot::new(canvas, &plan.schema(), &mut out)?),
@@ -208,8 +214,8 @@ impl<'a> Session<'a> {
             _ if self.args.plot && self.args.follow => refused(
                 "`--plot` draws a whole result, and a query with `-f` has none: leave out one of them",
             ),
-            Some(how) if self.args.plot && how != How::Svg => refused(
-                "`--plot` draws a chart, and `-o` asks for rows: leave out one of them, or draw with `-o svg`",
+            Some(how) if self.args.plot && !how.is_chart() => refused(
+                "`--plot` draws a chart, and `-o` asks for rows: leave out one of them, or draw with `-o svg` or `-o png`",
             ),
             output if self.args.follow => follow::how(output),
             Some(how) => Ok(how),
@@ -221,6 +227,7 @@ impl<'a> Session<'a> {
     fn canvas(&self, how: How) -> Option<Canvas> {
         match how {
             How::Svg => Some(Canvas::Svg),
+            How::Png => Some(Canvas::Png),
             _ => self.args.plot.then_some(Canvas::Text),
         }
     }

@@ -1,9 +1,10 @@
-//! `tailrace query --plot`: what is drawn, and what is refused with the way out.
+//! `tailrace query --plot`, `-o svg` and `-o png`: what is drawn, and what is refused with the way out.
 
 use std::fs;
 use std::process::{Output, Stdio};
 
 use crate::support::{Bench, tailrace};
+use crate::terminal::Terminal;
 
 fn query(arguments: &[&str]) -> Output {
     let mut command = tailrace();
@@ -58,12 +59,47 @@ fn a_result_is_drawn_in_the_terminal_and_as_svg() {
 }
 
 #[test]
+fn a_png_is_written_to_a_file_and_not_to_a_terminal() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    fs::write(&file, "{\"n\":1,\"a\":\"x\"}\n{\"n\":2,\"a\":\"y\"}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let sql = "SELECT a, n FROM logs";
+    let output = query(&[sql, file, "-o", "png"]);
+    assert_eq!(output.status.code(), Some(0));
+    let svg = query(&[sql, file, "-o", "svg"]).stdout;
+    let svg = String::from_utf8(svg).unwrap();
+    let decoder = png::Decoder::new(std::io::Cursor::new(&output.stdout));
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let frame = reader.next_frame(&mut pixels).unwrap();
+    let size = format!(
+        "width=\"{}\" height=\"{}\"",
+        frame.width / 2,
+        frame.height / 2
+    );
+    assert!(svg.contains(&size), "{size}: {svg}");
+    assert_eq!(
+        query(&[sql, file, "-o", "png", "--plot"]).stdout,
+        output.stdout
+    );
+
+    let mut command = tailrace();
+    command.args(["query", sql, file, "-o", "png"]);
+    let (terminal, mut child) = Terminal::start(&mut command);
+    let said = terminal.rest();
+    assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
+    assert!(said.contains("> chart.png"), "{said}");
+    assert!(!said.contains("PNG"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_drawn_says_what_can() {
     let bench = Bench::new();
     let file = bench.path("a.log");
     fs::write(&file, "{\"n\":1,\"a\":\"x\",\"b\":\"y\"}\n").unwrap();
     let file = file.to_str().unwrap();
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 7] = [
         (
             &["SELECT a, b FROM logs", file, "--plot"],
             "no column of numbers",
@@ -78,6 +114,8 @@ fn what_cannot_be_drawn_says_what_can() {
             "`--plot`",
         ),
         (&["SELECT a, n FROM logs", file, "--plot", "-f"], "`-f`"),
+        (&["SELECT a, n FROM logs", file, "-o", "png", "-f"], "`-f`"),
+        (&["SELECT n FROM logs", file, "-o", "png"], "date_bin("),
     ];
     for (arguments, expected) in cases {
         let output = query(arguments);

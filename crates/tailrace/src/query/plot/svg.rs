@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::data::{Chart, Point};
-use super::ticks;
+use super::{thin, ticks};
 use crate::printed;
 
 /// Colours that people with a weakness for some of them tell apart (Okabe and Ito), one for each series.
-const COLOURS: [&str; super::data::SERIES_MAX] = [
+pub(super) const COLOURS: [&str; super::data::SERIES_MAX] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#666666",
 ];
 const WIDTH: f64 = 900.0;
@@ -144,21 +144,19 @@ fn path(
     colour: &str,
     out: &mut String,
 ) {
+    let places = points
+        .iter()
+        .map(|point| Some((x_of(point.at), y_of(point.value?))));
     let mut path = String::new();
-    let value = |at: Option<usize>| points.get(at?)?.value;
-    for (at, point) in points.iter().enumerate() {
-        let Some(y) = point.value.map(&y_of) else {
-            continue;
-        };
-        let x = x_of(point.at);
-        let begins = value(at.checked_sub(1)).is_none();
-        let _ = write!(path, "{}{x:.1} {y:.1}", if begins { 'M' } else { 'L' });
-        let is_alone = begins && value(Some(at + 1)).is_none();
-        if is_alone || points.len() <= DOTS_MAX {
-            let _ = writeln!(
-                out,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>"
-            );
+    for run in thin::runs(places) {
+        for (nth, (x, y)) in run.iter().enumerate() {
+            let _ = write!(path, "{}{x:.1} {y:.1}", if nth == 0 { 'M' } else { 'L' });
+            if run.len() == 1 || points.len() <= DOTS_MAX {
+                let _ = writeln!(
+                    out,
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>"
+                );
+            }
         }
     }
     let _ = writeln!(

@@ -1,6 +1,8 @@
 //! Charts of results with times, groups, gaps and hostile names.
 #![allow(clippy::unwrap_used)]
 
+mod raster;
+
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, TimestampSecondArray};
