@@ -31,6 +31,7 @@ use crate::error::Error;
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::footers;
 use crate::input::Input;
+use crate::multiset::paired;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
@@ -220,6 +221,7 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
+        let plan = paired(plan).map_err(|error| refused(&error))?;
         self.arranged(sql, plan, state, reads_stream).await
     }
 

@@ -20,6 +20,7 @@ mod hive;
 mod input;
 mod kind;
 mod merge;
+mod multiset;
 mod needles;
 mod notes;
 mod order;
