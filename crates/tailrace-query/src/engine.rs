@@ -36,6 +36,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
+use crate::star::left_out;
 use crate::wildcard::{check_counts, constraint_of, without_added};
 use tailrace_scan::Type;
 
@@ -186,9 +187,12 @@ impl Engine {
             .map_err(|error| refused(&error))?;
         let mut has_logs = false;
         let mut reads_stream = false;
+        let star = left_out(&query);
         let mut added = HashMap::new();
         for table in tables {
-            let found = self.add_table(&table, inputs, &names).await?;
+            let found = self
+                .add_table(&table, inputs, &names, star.as_ref())
+                .await?;
             has_logs |= found.has_lines;
             reads_stream |= found.reads_stream;
             added.insert(table.table().to_owned(), found.added);

@@ -116,6 +116,8 @@ impl Batches {
 pub(crate) struct Rows {
     shared: Arc<Shared>,
     scanner: Scanner,
+    /// Keys beyond the columns that are in the notes.
+    noted: usize,
 }
 
 impl Rows {
@@ -123,6 +125,7 @@ impl Rows {
         Rows {
             shared: Arc::clone(shared),
             scanner: Scanner::new(shared.config.clone()),
+            noted: 0,
         }
     }
 
@@ -133,6 +136,10 @@ impl Rows {
             return Ok(None);
         }
         let batch = self.batch(chunk, input)?;
+        self.noted += self
+            .shared
+            .notes
+            .add_late_keys(self.scanner.unwanted().skip(self.noted));
         self.shared.notes.kept(batch.num_rows() as u64);
         Ok((batch.num_rows() > 0).then_some(batch))
     }

@@ -15,7 +15,7 @@ use crate::follow::Followed;
 use crate::input::Input;
 use crate::kind::{Kind, is_listed, is_parquet};
 use crate::parquet_table::ParquetTable;
-use crate::sample::{Column, key_column, reserved_column, sample};
+use crate::sample::{Column, Reach, key_column, reserved_column, sample};
 use crate::store::{Store, is_url};
 use crate::table::Table;
 
@@ -37,6 +37,7 @@ impl Engine {
         table: &TableReference,
         inputs: &[Input],
         names: &[String],
+        star: Option<&Vec<String>>,
     ) -> Result<Added, Error> {
         let failed = |error: anyhow::Error| Error::failed(&error);
         let name = table.to_string();
@@ -96,6 +97,7 @@ impl Engine {
             Kind::Lines(inputs) => {
                 let reads_stream = inputs.iter().any(Input::is_stream);
                 let (table, added) = self.lines(&inputs, words, names)?;
+                let table = table.with_star(star.cloned());
                 self.add(name, Arc::new(table))?;
                 Ok(Added {
                     has_lines: true,
@@ -129,7 +131,12 @@ impl Engine {
         words: Option<Vec<String>>,
         names: &[String],
     ) -> Result<(Table, Vec<String>), Error> {
-        let found = sample(inputs, &self.options.bounds, &self.once);
+        let reach = match self.options.archive {
+            // The files may be gone afterwards: what is no column is lost.
+            Some(_) => Reach::Spread,
+            None => Reach::Beginning,
+        };
+        let found = sample(inputs, &self.options.bounds, &self.once, reach);
         let mut found = found.map_err(|error| Error::failed(&error))?;
         self.notes().planned(&found);
         let followed = words.map(|words| Followed::new(&words, &found));
