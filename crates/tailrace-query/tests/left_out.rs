@@ -72,14 +72,14 @@ fn keys_that_come_late_are_named() {
 #[test]
 fn a_key_whose_template_a_condition_learnt_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    // The last record alone meets the condition, which no search for texts can tell. By then its template is known.
+    // One record meets the condition, which no search for texts can tell. By then its template is known.
     let mut pays = String::new();
     for at in 0..2000 {
         writeln!(pays, r#"{{"msg":"pay","at":{at},"amount":1}}"#).unwrap();
     }
     let path = file(dir.path(), BOOT, &pays);
     let asked = ask(
-        "SELECT * FROM logs WHERE at % 2000 = 1999",
+        "SELECT * FROM logs WHERE at % 2000 = 1990",
         &path,
         Options {
             partitions: 1,
