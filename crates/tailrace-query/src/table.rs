@@ -116,7 +116,7 @@ impl Table {
 }
 
 /// The Arrow type of a column.
-fn data_type(ty: Type) -> DataType {
+pub(crate) fn data_type(ty: Type) -> DataType {
     match ty {
         Type::Int64 => DataType::Int64,
         Type::Float64 => DataType::Float64,

@@ -4,12 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::TableReference;
+use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
-use datafusion::prelude::CsvReadOptions;
 
 use super::Engine;
-use crate::error::Error;
+use crate::error::{Error, text_of, word_in};
 use crate::expand::expand;
 use crate::follow::Followed;
 use crate::input::Input;
@@ -24,6 +23,8 @@ use crate::table::Table;
 pub(super) struct Added {
     /// It has lines of a log.
     pub(super) has_lines: bool,
+    /// The columns of a CSV file, if it is one.
+    pub(super) columns_of_csv: Option<Vec<String>>,
     /// They can be read once.
     pub(super) reads_stream: bool,
     /// The reserved columns that it has because the query names them.
@@ -34,6 +35,7 @@ impl Engine {
     /// Makes the table that a query names: `logs`, or a file.
     pub(super) async fn add_table(
         &self,
+        sql: &str,
         table: &TableReference,
         inputs: &[Input],
         names: &[String],
@@ -62,15 +64,18 @@ impl Engine {
             let path = table.table();
             let is_file = path.contains(['/', '.', '*']) || path == "-" || Path::new(path).exists();
             if table.schema().is_some() || !is_file {
+                // A name with a dot was meant to be a file.
+                let end = if table.schema().is_some() { "" } else { ".log" };
                 return Err(Error {
+                    place: word_in(sql, &name),
                     hint: Some(format!(
-                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{path}.log'"
+                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{name}{end}'"
                     )),
                     ..Error::usage(format!("there is no table `{name}`"))
                 });
             }
             if is_listed(Path::new(path)) {
-                return self.add_listed(path).await.map(|()| Added::default());
+                return self.add_listed(path).await;
             }
             let words = vec![path.to_owned()];
             let inputs = expand(&words).map_err(failed)?;
@@ -101,6 +106,7 @@ impl Engine {
                 self.add(name, Arc::new(table))?;
                 Ok(Added {
                     has_lines: true,
+                    columns_of_csv: None,
                     reads_stream,
                     added,
                 })
@@ -181,7 +187,9 @@ impl Engine {
     }
 
     /// A file that DataFusion reads itself.
-    async fn add_listed(&self, path: &str) -> Result<(), Error> {
+    async fn add_listed(&self, path: &str) -> Result<Added, Error> {
+        let failed =
+            |error: DataFusionError| Error::failure(format!("{path}: {}", text_of(&error)));
         let name = TableReference::bare(path.to_owned());
         if !path.ends_with(".csv") && !path.ends_with(".arrow") {
             return Err(Error::usage(format!(
@@ -195,19 +203,18 @@ impl Engine {
         }
         // An earlier query may have read it.
         let known = self.context.deregister_table(name.clone());
-        known.map_err(|error| Error::of(&error, "", false))?;
-        let added = if path.ends_with(".csv") {
-            self.context
-                .register_csv(name, path, CsvReadOptions::new())
-                .await
+        known.map_err(failed)?;
+        let columns_of_csv = if path.ends_with(".csv") {
+            Some(self.add_csv(name, path).await?)
         } else {
-            self.context
-                .register_arrow(name, path, ArrowReadOptions::default())
-                .await
+            let options = ArrowReadOptions::default();
+            let added = self.context.register_arrow(name, path, options).await;
+            added.map_err(failed)?;
+            None
         };
-        added.map_err(|error| Error {
-            is_usage: false,
-            ..Error::usage(format!("{path}: {}", Error::of(&error, "", false).message))
+        Ok(Added {
+            columns_of_csv,
+            ..Added::default()
         })
     }
 }
