@@ -29,7 +29,7 @@ impl Engine {
     ) -> Result<Vec<String>, Error> {
         let failed = |error: DataFusionError| csv_error(path, &error);
         let head = self.head_of_csv(path).await;
-        let names = head.iter().map(|column| first_text(column));
+        let names = head.iter().map(first_text);
         check_names(path, names)?;
         let registered = self
             .context
