@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
-use tailrace_model::reserved::Reserved;
+use tailrace_model::reserved::{self, Reserved};
 use tailrace_scan::{ColumnSource, Config, Scanner, Stats};
 
 use crate::bounds::Condition;
@@ -179,6 +179,7 @@ impl Rows {
             }
         };
         shared.notes.scanned(&scanned.stats);
+        shared.note_text(&scanned.stats);
         let columns = scanned.batch.columns().iter().enumerate();
         let columns: Vec<_> = columns
             .map(|(at, column)| shared.with_facts(at, column, input))
@@ -221,6 +222,17 @@ impl Shared {
             text,
             column.len(),
         )))
+    }
+
+    /// Notes `body` as a late key, if `*` has no such column and records are text.
+    fn note_text(&self, stats: &Stats) {
+        let has_text = stats.text > 0 || stats.malformed > 0;
+        if has_text
+            && let Some(unwanted) = &self.config.unwanted
+            && !unwanted.except.iter().any(|name| name == reserved::BODY)
+        {
+            self.notes.add_late_keys(std::iter::once(reserved::BODY));
+        }
     }
 
     /// The columns of the output.

@@ -113,6 +113,25 @@ fn keys_behind_plain_text_are_named_and_columns_that_are_asked_for_are_not() {
 }
 
 #[test]
+fn text_behind_json_is_named_as_body() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), BOOT, "stopped\n");
+    let asked = |columns: &[&str]| {
+        let columns = columns.iter().map(|name| ((*name).to_owned(), Type::Text));
+        let options = Options {
+            columns: columns.collect(),
+            ..Options::default()
+        };
+        ask("SELECT * FROM logs", &path, options)
+    };
+    assert_eq!(asked(&[]).late_keys, ["body"]);
+    // As the note says.
+    let asked = asked(&["body"]);
+    assert_eq!(asked.columns, ["msg", "at", "body"]);
+    assert_eq!(asked.late_keys, [""; 0]);
+}
+
+#[test]
 fn what_a_late_key_follows_decides_about_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let rest = "{\"msg\":\"a\",\"at\":1,\"late\":1,bad}\n{\"msg\":\"a\",\"at\":1,bad}\n";
