@@ -250,13 +250,7 @@ pub(crate) fn sample(
     let steps = [step(inputs.len() - found.pruned), step(found.pruned)];
     let mut seen = [0; 2];
     for (input, is_pruned) in inputs.iter().zip(pruned) {
-        let is_known = once
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(input);
-        if is_known {
-            return Err(read_before(input));
-        }
+        check_unread(input, once)?;
         let nth = &mut seen[usize::from(is_pruned)];
         let is_sampled = *nth % steps[usize::from(is_pruned)] == 0;
         *nth += 1;
@@ -272,12 +266,7 @@ pub(crate) fn sample(
             Err(_) if is_pruned => continue,
             other => other?,
         };
-        if let Some((_, kind, end)) = TABLES.iter().find(|(mark, ..)| head.starts_with(mark)) {
-            bail!(
-                "{}: holds {kind}, and no lines of a log; as a table its name ends in `.{end}`",
-                input.name()
-            );
-        }
+        check_lines(input, &head)?;
         let mut framer = Framer::new(&FrameConfig::default(), 0, false);
         let mut frames = Frames::default();
         framer.push(&head, 0, 0, &mut frames);
@@ -317,6 +306,26 @@ pub(crate) fn sample(
     };
     found.columns.extend(keys.names.into_iter().map(column));
     Ok(found)
+}
+
+/// Refuses an input that can be read once, and is read already.
+fn check_unread(input: &Input, once: &Once) -> anyhow::Result<()> {
+    let once = once.lock().unwrap_or_else(PoisonError::into_inner);
+    match once.contains_key(input) {
+        true => Err(read_before(input)),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a file that begins as tables of their own do.
+fn check_lines(input: &Input, head: &[u8]) -> anyhow::Result<()> {
+    if let Some((_, kind, end)) = TABLES.iter().find(|(mark, ..)| head.starts_with(mark)) {
+        bail!(
+            "{}: holds {kind}, and no lines of a log; as a table its name ends in `.{end}`",
+            input.name()
+        );
+    }
+    Ok(())
 }
 
 /// The other places of a plain file of so many bytes that are looked at: those behind its first bytes.

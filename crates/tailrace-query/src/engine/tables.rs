@@ -64,15 +64,7 @@ impl Engine {
             let path = table.table();
             let is_file = path.contains(['/', '.', '*']) || path == "-" || Path::new(path).exists();
             if table.schema().is_some() || !is_file {
-                // A name with a dot was meant to be a file.
-                let end = if table.schema().is_some() { "" } else { ".log" };
-                return Err(Error {
-                    place: word_in(sql, &name),
-                    hint: Some(format!(
-                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{name}{end}'"
-                    )),
-                    ..Error::usage(format!("there is no table `{name}`"))
-                });
+                return Err(no_table(sql, &name, table.schema().is_some()));
             }
             if is_listed(Path::new(path)) {
                 return self.add_listed(path).await;
@@ -81,21 +73,8 @@ impl Engine {
             let inputs = expand(&words).map_err(failed)?;
             (inputs, self.options.follow.is_some().then_some(words))
         };
-        let is_followed = words.is_some();
-        if let Some(input) = inputs
-            .iter()
-            .find(|input| is_followed && !can_be_followed(input))
-        {
-            return Err(Error {
-                hint: Some(
-                    "leave out `-f`: a query reads it to its end, and prints rows as they come"
-                        .to_owned(),
-                ),
-                ..Error::usage(format!(
-                    "{} is no file of a log, and cannot be followed",
-                    input.name()
-                ))
-            });
+        if words.is_some() {
+            check_followed(&inputs)?;
         }
         let name = TableReference::bare(table.table().to_owned());
         match Kind::of(inputs, table.table())? {
@@ -216,6 +195,35 @@ impl Engine {
             columns_of_csv,
             ..Added::default()
         })
+    }
+}
+
+/// A name that is no table and no file; with a dot it was meant to be a file.
+fn no_table(sql: &str, name: &str, has_dot: bool) -> Error {
+    let end = if has_dot { "" } else { ".log" };
+    Error {
+        place: word_in(sql, name),
+        hint: Some(format!(
+            "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{name}{end}'"
+        )),
+        ..Error::usage(format!("there is no table `{name}`"))
+    }
+}
+
+/// Refuses inputs that cannot be followed.
+fn check_followed(inputs: &[Input]) -> Result<(), Error> {
+    match inputs.iter().find(|input| !can_be_followed(input)) {
+        None => Ok(()),
+        Some(input) => Err(Error {
+            hint: Some(
+                "leave out `-f`: a query reads it to its end, and prints rows as they come"
+                    .to_owned(),
+            ),
+            ..Error::usage(format!(
+                "{} is no file of a log, and cannot be followed",
+                input.name()
+            ))
+        }),
     }
 }
 
