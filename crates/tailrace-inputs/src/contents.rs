@@ -1,4 +1,7 @@
 //! All bytes of a file or of standard input, once: decompressed if they begin as gzip or zstd do.
+//!
+//! Of a file that is damaged, or ends too early, all is given that could be decompressed before; then comes an error that says where
+//! the damage is.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -6,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use crate::gzip_members::GzipMembers;
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -14,9 +17,67 @@ const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// Bytes that are read to their end once, as a command reads them that does not follow files.
 pub struct Contents {
     bytes: Box<dyn Read + Send>,
-    is_compressed: bool,
+    /// What the bytes were compressed with.
+    compressed: Option<Compressed>,
     /// Bytes read before decompression, and not yet taken.
     stored_bytes: Arc<AtomicU64>,
+    /// What comes after the bytes that were given last.
+    error: Option<io::Error>,
+}
+
+/// How far a compressed file was read.
+#[derive(Debug)]
+struct Compressed {
+    /// The command that decompresses it.
+    command: &'static str,
+    /// Bytes that were decompressed.
+    used: Arc<AtomicU64>,
+    /// And what they became.
+    given: u64,
+}
+
+impl Compressed {
+    /// An error with the place where it is.
+    fn located(&self, error: &io::Error) -> io::Error {
+        let what = match error.kind() {
+            ErrorKind::UnexpectedEof => "the file ends too early",
+            ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::Other => {
+                "the file is damaged"
+            }
+            _ => "the file cannot be read further",
+        };
+        let Compressed { command, given, .. } = self;
+        let used = self.used.load(Ordering::Relaxed);
+        let text = format!(
+            "{what}, at byte {used} ({error}): the {given} bytes before that were decompressed and read. Fetch the file again, or read what is left of it from a pipe: `{command} -dc FILE | ... -`"
+        );
+        io::Error::new(error.kind(), text)
+    }
+}
+
+/// Counts the bytes that are used of a buffer.
+struct Used<R> {
+    raw: R,
+    bytes: Arc<AtomicU64>,
+}
+
+impl<R: BufRead> Read for Used<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(buffer)?;
+        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Used<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.raw.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        self.raw.consume(count);
+    }
 }
 
 /// Counts the bytes that are read.
@@ -64,23 +125,32 @@ impl Contents {
         });
         let head = raw.fill_buf()?;
         let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
-        let bytes: Box<dyn Read + Send> = if is_gzip {
-            Box::new(MultiGzDecoder::new(raw))
+        let used = Arc::<AtomicU64>::default();
+        let bytes = Arc::clone(&used);
+        let (bytes, command): (Box<dyn Read + Send>, _) = if is_gzip {
+            (Box::new(GzipMembers::new(Used { raw, bytes })), "gzip")
         } else if is_zstd {
-            Box::new(zstd::stream::read::Decoder::with_buffer(raw)?)
+            let raw = Used { raw, bytes };
+            let decoder = zstd::stream::read::Decoder::with_buffer(raw)?;
+            (Box::new(decoder), "zstd")
         } else {
-            Box::new(raw)
+            (Box::new(raw), "")
         };
         Ok(Contents {
             bytes,
-            is_compressed: is_gzip || is_zstd,
+            compressed: (is_gzip || is_zstd).then_some(Compressed {
+                command,
+                used,
+                given: 0,
+            }),
             stored_bytes,
+            error: None,
         })
     }
 
     /// Whether the bytes are decompressed.
     pub fn is_compressed(&self) -> bool {
-        self.is_compressed
+        self.compressed.is_some()
     }
 
     /// The bytes read before decompression since the last call.
@@ -92,13 +162,19 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// They cannot be read, or are damaged.
+    /// They cannot be read, or are damaged, from the first one on. Those before are given first.
     pub fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut at = 0;
         while at < buffer.len() {
-            match self.read(&mut buffer[at..])? {
-                0 => break,
-                count => at += count,
+            match self.read(&mut buffer[at..]) {
+                Ok(0) => break,
+                Ok(count) => at += count,
+                Err(error) if at == 0 => return Err(error),
+                Err(error) => {
+                    // What was read before is not lost.
+                    self.error = Some(error);
+                    break;
+                }
             }
         }
         Ok(at)
@@ -107,10 +183,18 @@ impl Contents {
 
 impl Read for Contents {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
         loop {
-            match self.bytes.read(buffer) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                other => return other,
+            match (self.bytes.read(buffer), &mut self.compressed) {
+                (Err(error), _) if error.kind() == ErrorKind::Interrupted => {}
+                (Err(error), Some(compressed)) => return Err(compressed.located(&error)),
+                (Ok(count), Some(compressed)) => {
+                    compressed.given += count as u64;
+                    return Ok(count);
+                }
+                (other, None) => return other,
             }
         }
     }
@@ -119,7 +203,7 @@ impl Read for Contents {
 impl std::fmt::Debug for Contents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Contents")
-            .field("is_compressed", &self.is_compressed)
+            .field("compressed", &self.compressed)
             .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,7 @@ mod contents;
 mod data_dir;
 mod error;
 mod event;
+mod gzip_members;
 mod identity;
 mod meta;
 mod resume;

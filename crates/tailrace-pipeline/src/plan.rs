@@ -140,6 +140,7 @@ impl PipelinePlan {
         });
         let scan = scan::Config {
             columns: scan_columns,
+            unwanted: None,
             star,
             offset_s: 0,
             first: first(&query, &columns),

@@ -16,7 +16,7 @@ use crate::kind::{is_listed, is_parquet};
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
 use crate::reader::{Once, Reader};
-use crate::sample::{Kinds, VALUE_KINDS, reserved_column, sample};
+use crate::sample::{Kinds, Reach, VALUE_KINDS, reserved_column, sample};
 
 /// Keys that are described; further ones are counted.
 const KEYS_MAX: usize = 10_000;
@@ -85,7 +85,7 @@ pub fn describe(inputs: &[Input], threads: usize, notes: &Notes) -> Result<Descr
 
 fn described(inputs: &[Input], threads: usize, notes: &Notes) -> anyhow::Result<Description> {
     let once = Once::default();
-    let sampled = sample(inputs, &Bounds::default(), &once)?;
+    let sampled = sample(inputs, &Bounds::default(), &once, Reach::Beginning)?;
     notes.planned(&sampled);
     let options = Options::default();
     let parts = partitions(&sampled.sources, threads.max(1), options.split_bytes_min);

@@ -1,5 +1,6 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod csv;
 mod memory;
 mod on_disk;
 mod partitions;
@@ -29,14 +30,16 @@ pub use self::plan::Plan;
 pub use self::temporary::Temporary;
 use crate::archive::Archive;
 use crate::bounds::Bounds;
-use crate::error::Error;
+use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::footers;
 use crate::input::Input;
+use crate::multiset::paired;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
+use crate::star::left_out;
 use crate::wildcard::{check_counts, constraint_of, without_added};
 use tailrace_scan::Type;
 
@@ -181,25 +184,36 @@ impl Engine {
     ///
     /// The query is not valid, or a file cannot be read.
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
-        let refused = |error: &DataFusionError| Error::of(error, sql, true);
         *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         let mut query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
         check_counts(&query)?;
+        check_operands(&query)?;
         let names = names(&query);
         let state = self.context.state();
         let tables = state
             .resolve_table_references(&statement(query.clone()))
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| Error::of(&error, sql, false))?;
         let mut has_logs = false;
         let mut reads_stream = false;
+        let star = left_out(&query);
+        let mut columns_of_csv = None;
         let mut added = HashMap::new();
         for table in tables {
-            let found = self.add_table(&table, inputs, &names).await?;
+            let found = self
+                .add_table(sql, &table, inputs, &names, star.as_ref())
+                .await?;
             has_logs |= found.has_lines;
+            if let Some(columns) = found.columns_of_csv {
+                columns_of_csv.get_or_insert_with(Vec::new).extend(columns);
+            }
             reads_stream |= found.reads_stream;
             added.insert(table.table().to_owned(), found.added);
         }
+        if let Some(columns) = columns_of_csv.filter(|_| !has_logs) {
+            self.check_columns(&columns)?;
+        }
         without_added(&mut query, added)?;
+        let refused = |error: DataFusionError| Error::of(&error, sql, has_logs);
         if !self.options.bounds.is_empty() && !has_logs {
             return Err(Error {
                 hint: Some("compare a column of the table in WHERE instead".to_owned()),
@@ -220,14 +234,27 @@ impl Engine {
                 }
                 None => Ok(plan),
             })
-            .map_err(|error| refused(&error))?;
+            .map_err(refused)?;
         check_kinds(&plan)?;
         if self.options.follow.is_some() {
             check_row_wise(&plan, sql)?;
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
+        let plan = paired(plan).map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
+    }
+
+    /// Refuses a type for a column that the tables of a query do not have, where these are all that it has.
+    fn check_columns(&self, known: &[String]) -> Result<(), Error> {
+        let mut asked = self.options.columns.iter();
+        let Some((name, _)) = asked.find(|(name, _)| !known.contains(name)) else {
+            return Ok(());
+        };
+        Err(Error {
+            hint: Some(format!("the columns are {}", known.join(", "))),
+            ..Error::usage(format!("`--columns`: there is no column `{name}`"))
+        })
     }
 
     /// A plan with its steps, which keep the order that its rows must have.
@@ -238,7 +265,8 @@ impl Engine {
         mut state: SessionState,
         reads_stream: bool,
     ) -> Result<Plan, Error> {
-        let refused = |error: DataFusionError| Error::of(&error, sql, true);
+        let has_lines = reads_lines(&plan);
+        let refused = |error: DataFusionError| Error::of(&error, sql, has_lines);
         let settings = state.config_mut().options_mut();
         // Its rows wait to be sorted in any case.
         let is_on_disk = self.options.archive.is_some() && !is_of_rows(&plan);

@@ -1,10 +1,18 @@
 //! Why a query was refused, with the place in its text.
 
+mod memory;
+mod planning;
+mod running;
+
 use std::fmt::{self, Write};
 
 use datafusion::common::{DataFusionError, SchemaError};
 
-use crate::sample::reserved_column;
+pub(crate) use self::planning::check_operands;
+pub(crate) use self::running::{Ran, reads_lines};
+
+/// What helps where a line of a CSV file has more or fewer fields than the others.
+pub(crate) const CSV_LINE: &str = "give every line as many fields as the header has; a value with a comma or a quote stands in double quotes";
 
 /// A query that was refused or failed.
 #[derive(Debug)]
@@ -45,10 +53,7 @@ impl fmt::Display for Error {
 impl Error {
     /// What could not be read or written.
     pub(crate) fn failed(error: &anyhow::Error) -> Error {
-        Error {
-            is_usage: false,
-            ..Error::usage(causes(error))
-        }
+        Error::failure(causes(error))
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Error {
@@ -70,8 +75,16 @@ impl Error {
         }
     }
 
-    /// What DataFusion says of a query. Plans fail because of the query, executions because of the data.
-    pub(crate) fn of(error: &DataFusionError, sql: &str, is_planning: bool) -> Error {
+    /// What went wrong with the data, or with the machine.
+    pub(crate) fn failure(message: impl Into<String>) -> Error {
+        Error {
+            is_usage: false,
+            ..Error::usage(message)
+        }
+    }
+
+    /// What DataFusion says of a query that it plans; `has_lines`: it reads log files.
+    pub(crate) fn of(error: &DataFusionError, sql: &str, has_lines: bool) -> Error {
         let root = error.find_root();
         if let DataFusionError::SchemaError(schema, _) = root
             && let SchemaError::FieldNotFound {
@@ -79,38 +92,19 @@ impl Error {
                 valid_fields,
             } = &**schema
         {
-            return unknown_column(
-                &field.name,
-                valid_fields.iter().map(|it| it.name.as_str()),
-                sql,
-            );
+            return planning::unknown_column(field, valid_fields, sql, has_lines);
         }
-        if let DataFusionError::ResourcesExhausted(text) = root {
-            return Error {
-                is_usage: false,
-                is_memory: true,
-                hint: Some(
-                    "a larger limit helps; several DISTINCT aggregates, exact percentiles, ordered lists, NOT IN and joins without an equality are kept in memory whole"
-                        .to_owned(),
-                ),
-                ..Error::usage(format!(
-                    "the query needs more memory than `--memory-limit` grants: {}",
-                    in_one_line(text)
-                ))
-            };
+        let text = text_of(error);
+        planning::refused(&text, sql, has_lines).unwrap_or_else(|| Error::usage(text))
+    }
+
+    /// What DataFusion says of a query that runs, which may have so many bytes of memory.
+    pub(crate) fn of_run(error: &DataFusionError, ran: &Ran<'_>, memory_bytes: usize) -> Error {
+        if let DataFusionError::ResourcesExhausted(text) = error.find_root() {
+            return memory::exhausted(text, memory_bytes);
         }
-        let text = match root {
-            DataFusionError::External(error) => chain(error.as_ref()),
-            DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
-            other => other.strip_backtrace(),
-        };
-        let text = text.replace('\n', " ");
-        let is_cast = !is_planning && text.contains("Cannot cast string");
-        let hint = "; `--columns NAME=TYPE` reads a key as a number and makes NULL of what is none";
-        Error {
-            is_usage: is_planning,
-            ..Error::usage(format!("{text}{}", if is_cast { hint } else { "" }))
-        }
+        let text = text_of(error);
+        ran.explained(&text).unwrap_or_else(|| Error::failure(text))
     }
 
     /// What a person is told, line by line: what happened and where, the place in the SQL, and what to do next.
@@ -140,32 +134,14 @@ impl Error {
     }
 }
 
-/// What DataFusion says of memory: who wanted it, and who has how much.
-fn in_one_line(text: &str) -> String {
-    let text = text.replace(" (DiskManager is disabled)", "");
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" ")
-}
-
-fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &str) -> Error {
-    let mut known: Vec<_> = known.collect();
-    known.sort_unstable();
-    known.dedup();
-    let near = tailrace_sql::nearest(name, known.into_iter());
-    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-    let hint = match reserved_column(name) {
-        Some(_) => {
-            format!("`*` does not stand for it: write SELECT *, \"{name}\" where `*` stands")
-        }
-        None => format!(
-            "{near}A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
-        ),
+/// What DataFusion says, in one line.
+pub(crate) fn text_of(error: &DataFusionError) -> String {
+    let text = match error.find_root() {
+        DataFusionError::External(error) => chain(error.as_ref()),
+        DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
+        other => other.strip_backtrace(),
     };
-    Error {
-        place: word_in(sql, name),
-        hint: Some(hint),
-        ..Error::usage(format!("there is no column `{name}`"))
-    }
+    text.replace('\n', " ")
 }
 
 /// An error with what caused it.

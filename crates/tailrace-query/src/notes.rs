@@ -1,5 +1,6 @@
 //! What a query read, and what of it could not be read as it should be. Counted by all partitions at once.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +11,9 @@ use crate::bounds::Bounded;
 use crate::partition::Source;
 use crate::reader::Chunk;
 use crate::sample::Sample;
+
+/// Late keys that are kept of each part of a scan.
+pub const LATE_KEYS_MAX: usize = 64;
 
 /// Counters of one query.
 #[derive(Debug, Default)]
@@ -33,6 +37,7 @@ pub struct Notes {
     repaired: AtomicU64,
     truncated: AtomicU64,
     unfit: AtomicU64,
+    late_keys: Mutex<BTreeSet<String>>,
     problems: Mutex<Vec<String>>,
     has_problems: Notify,
 }
@@ -155,6 +160,28 @@ impl Notes {
         self.truncated.fetch_add(stats.truncated, Ordering::Relaxed);
         self.unfit
             .fetch_add(stats.type_mismatches, Ordering::Relaxed);
+    }
+
+    /// Keeps keys that only records have which come after the beginning of the files. Gives how many there were.
+    pub(crate) fn add_late_keys<'k>(&self, keys: impl Iterator<Item = &'k str>) -> usize {
+        let mut keys = keys.peekable();
+        if keys.peek().is_none() {
+            return 0;
+        }
+        let mut known = self
+            .late_keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        keys.map(|key| known.insert(key.to_owned())).count()
+    }
+
+    /// Keys for which `*` has no column, because the beginning of the files lacks them: at most [`LATE_KEYS_MAX`] of each scan.
+    pub fn late_keys(&self) -> Vec<String> {
+        let known = self
+            .late_keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.iter().cloned().collect()
     }
 
     pub(crate) fn kept(&self, rows: u64) {

@@ -16,8 +16,8 @@ use tailrace_scan::{ColumnSource, Config, Scanned, Scanner, Star, Type};
 
 use crate::bounds::Bounds;
 use crate::input::{Input, Lines};
-use crate::partition::Source;
-use crate::reader::{Once, chunk, read_before};
+use crate::partition::{Part, Source};
+use crate::reader::{Once, Reader, chunk, read_before};
 
 /// Bytes of a file that are looked at.
 pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
@@ -29,6 +29,20 @@ const SAMPLE_FILES: usize = 16;
 const COLUMNS_MAX: usize = 4096;
 /// Bytes of the others: enough to tell how their lines are read.
 const GLANCE_BYTES: usize = 16 * 1024;
+
+/// Bytes that are looked at in each of the other places.
+const FURTHER_BYTES: u64 = 64 * 1024;
+/// How many of these there are in a file, the last at its end.
+const FURTHER_PLACES: u64 = 8;
+
+/// What of a file is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Its first bytes.
+    Beginning,
+    /// Of a plain file also some in other places, up to its end.
+    Spread,
+}
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,6 +175,23 @@ impl Keys {
         }
     }
 
+    /// Adds the keys of a part of a plain file; says whether there are records without any.
+    fn add_part(
+        &mut self,
+        part: &Part,
+        once: &Once,
+        scanner: &mut Scanner,
+    ) -> anyhow::Result<bool> {
+        let mut has_text = false;
+        let mut reader = Reader::new(part, once, SAMPLE_BYTES)?;
+        while let Some(chunk) = reader.next(scanner.searcher(false))? {
+            let scanned = scanner.scan(&chunk.records(0));
+            has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
+            self.add(&scanned);
+        }
+        Ok(has_text)
+    }
+
     /// What is known of a key, unless there are too many.
     fn kinds_of(&mut self, key: &str) -> Option<&mut Kinds> {
         if !self.kinds.contains_key(key) {
@@ -199,7 +230,12 @@ pub(crate) fn key_column(name: &str, ty: Type) -> Column {
 /// # Errors
 ///
 /// One of them cannot be read.
-pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::Result<Sample> {
+pub(crate) fn sample(
+    inputs: &[Input],
+    bounds: &Bounds,
+    once: &Once,
+    reach: Reach,
+) -> anyhow::Result<Sample> {
     let mut scanner = Scanner::new(Config {
         star: Some(Star::default()),
         ..Config::default()
@@ -214,13 +250,7 @@ pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::
     let steps = [step(inputs.len() - found.pruned), step(found.pruned)];
     let mut seen = [0; 2];
     for (input, is_pruned) in inputs.iter().zip(pruned) {
-        let is_known = once
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(input);
-        if is_known {
-            return Err(read_before(input));
-        }
+        check_unread(input, once)?;
         let nth = &mut seen[usize::from(is_pruned)];
         let is_sampled = *nth % steps[usize::from(is_pruned)] == 0;
         *nth += 1;
@@ -236,12 +266,7 @@ pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::
             Err(_) if is_pruned => continue,
             other => other?,
         };
-        if let Some((_, kind, end)) = TABLES.iter().find(|(mark, ..)| head.starts_with(mark)) {
-            bail!(
-                "{}: holds {kind}, and no lines of a log; as a table its name ends in `.{end}`",
-                input.name()
-            );
-        }
+        check_lines(input, &head)?;
         let mut framer = Framer::new(&FrameConfig::default(), 0, false);
         let mut frames = Frames::default();
         framer.push(&head, 0, 0, &mut frames);
@@ -254,11 +279,17 @@ pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::
             let source = source_of(input, is_compressed, format, head.len());
             found.sources.push(source);
         }
+        let len = found.sources.last().and_then(|source| source.splittable);
         if is_sampled {
             let count = head.len() as u64;
             let scanned = scanner.scan(&chunk(&mut frames, head.clone(), count).records(0));
             has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
             keys.add(&scanned);
+            if let (Reach::Spread, false, Some(len)) = (reach, is_pruned, len) {
+                for part in further(input, len) {
+                    has_text |= keys.add_part(&part, once, &mut scanner)?;
+                }
+            }
         }
         if input.is_stream() {
             let mut kept = once.lock().unwrap_or_else(PoisonError::into_inner);
@@ -275,6 +306,40 @@ pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::
     };
     found.columns.extend(keys.names.into_iter().map(column));
     Ok(found)
+}
+
+/// Refuses an input that can be read once, and is read already.
+fn check_unread(input: &Input, once: &Once) -> anyhow::Result<()> {
+    let once = once.lock().unwrap_or_else(PoisonError::into_inner);
+    match once.contains_key(input) {
+        true => Err(read_before(input)),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a file that begins as tables of their own do.
+fn check_lines(input: &Input, head: &[u8]) -> anyhow::Result<()> {
+    if let Some((_, kind, end)) = TABLES.iter().find(|(mark, ..)| head.starts_with(mark)) {
+        bail!(
+            "{}: holds {kind}, and no lines of a log; as a table its name ends in `.{end}`",
+            input.name()
+        );
+    }
+    Ok(())
+}
+
+/// The other places of a plain file of so many bytes that are looked at: those behind its first bytes.
+fn further(input: &Input, len: u64) -> impl Iterator<Item = Part> {
+    let rest = len.saturating_sub(SAMPLE_BYTES as u64);
+    let places = (1..=FURTHER_PLACES).map(move |nth| {
+        let end = len - rest + rest / FURTHER_PLACES * nth + rest % FURTHER_PLACES;
+        end.saturating_sub(FURTHER_BYTES).max(len - rest)..end
+    });
+    places.filter(|range| !range.is_empty()).map(|range| Part {
+        input: input.clone(),
+        range,
+        is_bounded: true,
+    })
 }
 
 /// The first bytes of an input.

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
-use tailrace_model::reserved::Reserved;
+use tailrace_model::reserved::{self, Reserved};
 use tailrace_scan::{ColumnSource, Config, NewlineSearcher, Scanner, Stats};
 
 use crate::bounds::Condition;
@@ -116,6 +116,8 @@ impl Batches {
 pub(crate) struct Rows {
     shared: Arc<Shared>,
     scanner: Scanner,
+    /// Keys beyond the columns that are in the notes.
+    noted: usize,
 }
 
 impl Rows {
@@ -123,6 +125,7 @@ impl Rows {
         Rows {
             shared: Arc::clone(shared),
             scanner: Scanner::new(shared.config.clone()),
+            noted: 0,
         }
     }
 
@@ -138,6 +141,10 @@ impl Rows {
             return Ok(None);
         }
         let batch = self.batch(chunk, input)?;
+        self.noted += self
+            .shared
+            .notes
+            .add_late_keys(self.scanner.unwanted().skip(self.noted));
         self.shared.notes.kept(batch.num_rows() as u64);
         Ok((batch.num_rows() > 0).then_some(batch))
     }
@@ -180,6 +187,7 @@ impl Rows {
             }
         };
         shared.notes.scanned(&scanned.stats);
+        shared.note_text(&scanned.stats);
         let columns = scanned.batch.columns().iter().enumerate();
         let columns: Vec<_> = columns
             .map(|(at, column)| shared.with_facts(at, column, input))
@@ -222,6 +230,17 @@ impl Shared {
             text,
             column.len(),
         )))
+    }
+
+    /// Notes `body` as a late key, if `*` has no such column and records are text.
+    fn note_text(&self, stats: &Stats) {
+        let has_text = stats.text > 0 || stats.malformed > 0;
+        if has_text
+            && let Some(unwanted) = &self.config.unwanted
+            && !unwanted.except.iter().any(|name| name == reserved::BODY)
+        {
+            self.notes.add_late_keys(std::iter::once(reserved::BODY));
+        }
     }
 
     /// The columns of the output.

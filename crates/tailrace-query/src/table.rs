@@ -10,13 +10,13 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use tailrace_scan::{Config, Type};
+use tailrace_scan::{Config, Type, Unwanted};
 
 use crate::bounds::{Bounds, Condition};
 use crate::engine::threads;
 use crate::follow::{Followed, Following};
 use crate::needles::needles;
-use crate::notes::Notes;
+use crate::notes::{LATE_KEYS_MAX, Notes};
 use crate::partition::{Part, partitions};
 use crate::reader::Once;
 use crate::sample::{Column, Sample};
@@ -32,6 +32,8 @@ pub(crate) struct Table {
     bounds: Bounds,
     /// The files, where they are followed.
     followed: Option<Followed>,
+    /// The columns that `*` leaves out, where the query has one.
+    star: Option<Vec<String>>,
     once: Once,
     notes: Arc<Notes>,
     chunk_bytes: usize,
@@ -60,6 +62,7 @@ impl Table {
         }
         Table {
             followed: None,
+            star: None,
             schema,
             all: schema_of(&sample.columns),
             bounds,
@@ -79,6 +82,28 @@ impl Table {
         }
     }
 
+    /// The same table, for a query with a `*` that leaves out these columns: keys for which it has no column are noted.
+    pub(crate) fn with_star(self, star: Option<Vec<String>>) -> Table {
+        Table { star, ..self }
+    }
+
+    /// Which keys a scan of these columns notes, if it is one that `*` asks for. Where there are too many keys, that is said already.
+    fn unwanted(&self, projected: &[usize]) -> Option<Unwanted> {
+        let star = self.star.as_ref().filter(|_| self.sample.left_out == 0)?;
+        let mut columns = self.schema.fields().iter().enumerate();
+        let is_of_star = !projected.is_empty()
+            && columns.all(|(at, field)| projected.contains(&at) || star.contains(field.name()));
+        is_of_star.then(|| Unwanted {
+            except: self
+                .sample
+                .columns
+                .iter()
+                .map(|it| it.name.clone())
+                .collect(),
+            keys_max: LATE_KEYS_MAX,
+        })
+    }
+
     /// The columns that an expression reads, by place.
     fn places(&self, expr: &Expr) -> Vec<usize> {
         let names = expr.column_refs();
@@ -91,7 +116,7 @@ impl Table {
 }
 
 /// The Arrow type of a column.
-fn data_type(ty: Type) -> DataType {
+pub(crate) fn data_type(ty: Type) -> DataType {
     match ty {
         Type::Int64 => DataType::Int64,
         Type::Float64 => DataType::Float64,
@@ -171,6 +196,7 @@ impl TableProvider for Table {
                 .iter()
                 .filter_map(|filter| needles(filter, &self.sample.columns))
                 .collect(),
+            unwanted: self.unwanted(&projected),
             ..Config::default()
         };
         let schema = Arc::new(self.schema.project(&projected)?);

@@ -14,6 +14,8 @@ pub struct Config {
     pub columns: Vec<Column>,
     /// `SELECT *`: every key of every record becomes an open column beside the batch.
     pub star: Option<Star>,
+    /// Keys that records have and no column wants are noted: [`Scanner::unwanted`](crate::Scanner::unwanted).
+    pub unwanted: Option<Unwanted>,
     /// Offset from UTC in seconds for times that name no zone.
     pub offset_s: i32,
     /// The columns that [`Scanner::first`](crate::Scanner::first) gives: those the query's condition reads, by place in
@@ -71,6 +73,15 @@ impl Default for Star {
             cells_max: 384 * 1024,
         }
     }
+}
+
+/// Keys that no column wants.
+#[derive(Clone, Debug)]
+pub struct Unwanted {
+    /// Keys that are not noted.
+    pub except: Vec<String>,
+    /// How many different keys are noted in the life of a scanner.
+    pub keys_max: usize,
 }
 
 /// Which instructions the index uses. What the machine lacks falls back to the next lower one.

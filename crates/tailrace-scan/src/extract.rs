@@ -133,7 +133,7 @@ impl Extractor {
             .iter()
             .map(|(key, targets)| (key.as_str(), targets.clone()));
         let columns_max = config.star.is_some().then_some(columns_max);
-        let keys = Keys::new(wanted, &except, &kept, columns_max);
+        let keys = Keys::new(wanted, &except, &kept, columns_max).noting(config.unwanted.as_ref());
         Extractor {
             wants_members: !plan.keys.is_empty() || keys.wants_all(),
             plan: Arc::new(plan),
@@ -223,7 +223,7 @@ impl Extractor {
             }
         }
         let direct = rest.len();
-        while let Some((number, group)) = self.groups.take(templates, &self.plan, &self.keys) {
+        while let Some((number, group)) = self.groups.take(templates, &self.plan, &mut self.keys) {
             match &group.members {
                 Some(members) => self.add_group(batch, followed, members, &group.picks, rows),
                 None => rest.extend_from_slice(&group.picks),

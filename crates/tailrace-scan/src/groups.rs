@@ -91,7 +91,7 @@ impl Groups {
         &mut self,
         templates: &Templates,
         plan: &Plan,
-        keys: &Keys,
+        keys: &mut Keys,
     ) -> Option<(usize, Group)> {
         let number = self.met.pop()?;
         let mut group = std::mem::take(&mut self.groups[number]);
@@ -109,9 +109,10 @@ impl Groups {
 }
 
 /// What becomes of a template's members; `None` if a key of it was not met yet, or has no column of its own.
-fn resolve(plan: &Plan, keys: &Keys, template: &Template) -> Option<Members> {
+fn resolve(plan: &Plan, keys: &mut Keys, template: &Template) -> Option<Members> {
     let member = |&(ref name, place): &(Box<str>, u32)| {
         let Some(id) = keys.find(name) else {
+            keys.note_unwanted(name);
             return (!keys.wants_all()).then_some(None);
         };
         let (targets, star) = keys.wanted(id);

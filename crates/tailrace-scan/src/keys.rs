@@ -8,7 +8,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::config::Unwanted;
 use crate::template::KeyUse;
+use crate::unwanted::UnwantedKeys;
 
 /// No known key.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -48,6 +50,8 @@ pub(crate) struct Keys {
     columns_max: Option<usize>,
     /// How many of `columns` are those of keys that always have one.
     placed: usize,
+    /// Those that no column wants, if they are to be noted.
+    unwanted: Option<UnwantedKeys>,
 }
 
 /// One known key.
@@ -79,6 +83,7 @@ impl Keys {
             are_placed: Vec::new(),
             columns_max,
             placed: 0,
+            unwanted: None,
         };
         let unmet = if columns_max.is_some() {
             Star::Unmet
@@ -101,6 +106,32 @@ impl Keys {
         }
         keys.kept = keys.entries.len();
         keys
+    }
+
+    /// The same keys, which note others that are met.
+    pub(crate) fn noting(self, unwanted: Option<&Unwanted>) -> Keys {
+        Keys {
+            unwanted: unwanted.map(UnwantedKeys::new),
+            ..self
+        }
+    }
+
+    /// Whether keys that no column wants are still to be noted.
+    #[inline]
+    pub(crate) fn notes_unwanted(&self) -> bool {
+        self.unwanted.as_ref().is_some_and(|keys| !keys.is_full())
+    }
+
+    /// Notes a key that is not known, if such keys are to be noted.
+    pub(crate) fn note_unwanted(&mut self, name: &str) {
+        if let Some(unwanted) = &mut self.unwanted {
+            unwanted.note(name);
+        }
+    }
+
+    /// The keys that were noted.
+    pub(crate) fn unwanted(&self) -> impl Iterator<Item = &str> {
+        self.unwanted.iter().flat_map(UnwantedKeys::names)
     }
 
     /// Whether all keys are wanted.
@@ -174,6 +205,7 @@ impl Keys {
 
     fn learn(&mut self, name: &str) -> u32 {
         if !self.wants_all() {
+            self.note_unwanted(name);
             return NONE;
         }
         let star = self.new_star(name, false);

@@ -48,13 +48,14 @@ mod rows;
 mod star_columns;
 mod token;
 mod unescape;
+mod unwanted;
 
 #[cfg(test)]
 mod naive;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Column, ColumnSource, Config, Isa, Star, Type};
+pub use config::{Column, ColumnSource, Config, Isa, Star, Type, Unwanted};
 pub use newline_search::{Hits, NewlineSearch, NewlineSearcher};
 pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 pub use scanned::{First, Scanned, StarColumn, Stats};

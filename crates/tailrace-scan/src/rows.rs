@@ -321,6 +321,8 @@ pub(crate) struct Row<'r, 'p> {
     overflow: &'r mut Overflow,
     /// Keys wanted by name that the record had not so far.
     missing: usize,
+    /// Nothing more is read of the record: what follows does not decide about it.
+    is_read: bool,
     /// Something of what was read is not JSON.
     pub(crate) is_bad: bool,
     pub(crate) candidates: [Option<Candidate>; KEY_LISTS],
@@ -341,6 +343,7 @@ impl<'r, 'p> Row<'r, 'p> {
             record,
             overflow,
             missing,
+            is_read: false,
             is_bad: false,
             candidates: [None; KEY_LISTS],
         }
@@ -486,7 +489,8 @@ impl Sink for Row<'_, '_> {
             self.overflow(keys.name(id), span, is_targeted);
         }
         self.missing -= usize::from(is_targeted);
-        self.missing > 0 || keys.wants_all()
+        self.is_read = self.missing == 0 && !keys.wants_all();
+        !self.is_read || keys.notes_unwanted()
     }
 
     fn unknown(&mut self, name: &str, span: (usize, usize)) {
@@ -500,6 +504,9 @@ impl Sink for Row<'_, '_> {
     }
 
     fn bad_member(&mut self) {
+        if self.is_read {
+            return;
+        }
         self.rows.stats.bad_members += 1;
         self.is_bad = true;
     }

@@ -33,6 +33,7 @@ impl Scanner {
             let config = Config {
                 columns: columns.collect(),
                 star: None,
+                unwanted: None,
                 ..config.clone()
             };
             Extractor::new(&config, Some(&all))
@@ -54,6 +55,12 @@ impl Scanner {
         };
         self.start_batch();
         scan_all(&batch, &mut self.all, &mut self.shared, None)
+    }
+
+    /// The keys that records which became rows had so far and no column wants, in the order in which they were met, if
+    /// [`Config::unwanted`] asks for them: those of all records that are objects, as far as they are JSON.
+    pub fn unwanted(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().unwanted()
     }
 
     /// Scans the records numbered `rows`, ascending; row `i` of every column is record `rows[i]`.

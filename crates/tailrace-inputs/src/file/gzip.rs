@@ -12,8 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flate2::bufread::MultiGzDecoder;
-
+use crate::gzip_members::GzipMembers;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, ends_in_line, read_full_at,
 };
@@ -38,7 +37,7 @@ pub(crate) struct Original {
 
 /// Reads the original bytes.
 pub(crate) struct GzipReader {
-    decoder: MultiGzDecoder<BufReader<Whole>>,
+    decoder: GzipMembers<BufReader<Whole>>,
     /// How many bytes it may still give.
     left: u64,
     /// The last bytes given or skipped: as many as a tail covers, or all.
@@ -71,7 +70,7 @@ impl GzipReader {
         let left = expanded_bytes_max(file.metadata()?.len());
         let file = BufReader::with_capacity(STEP_BYTES, Whole { file, offset: 0 });
         let mut reader = Self {
-            decoder: MultiGzDecoder::new(file),
+            decoder: GzipMembers::new(file),
             left,
             last: Vec::new(),
         };

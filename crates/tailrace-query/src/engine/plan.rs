@@ -20,7 +20,7 @@ use futures::StreamExt;
 use super::partitions::{Ahead, Running, as_they_come, in_turn};
 use super::{memory, on_disk};
 use crate::archive::{Archive, Files, Written};
-use crate::error::Error;
+use crate::error::{Error, Ran, reads_lines};
 use crate::notes::Notes;
 use crate::pruning::Pruning;
 
@@ -58,7 +58,7 @@ impl Plan {
         self.notes.replan();
         // A physical plan keeps what its operators share while they run.
         let plan = self.state.create_physical_plan(&self.logical).await;
-        Ok(self.with(plan.map_err(|error| Error::of(&error, &self.sql, true))?))
+        Ok(self.with(plan.map_err(|error| self.refused(&error))?))
     }
 
     /// Runs the query, until it has ended or the future is dropped; `each` is called with every batch, in the order of the files
@@ -96,7 +96,7 @@ impl Plan {
 
     /// The same query, by one thread that goes on on disk.
     async fn on_disk(&self) -> Result<Plan, Error> {
-        let refused = |error: DataFusionError| Error::of(&error, &self.sql, true);
+        let refused = |error: DataFusionError| self.refused(&error);
         let plan = on_disk::plan(&self.state, &self.logical).await;
         // What is left of the run that needed more gives its memory back in its own time.
         let runtime = RuntimeEnvBuilder::from_runtime_env(self.state.runtime_env())
@@ -107,6 +107,21 @@ impl Plan {
             state: state.build(),
             ..self.with(plan.map_err(refused)?)
         })
+    }
+
+    /// What DataFusion says while it plans.
+    fn refused(&self, error: &DataFusionError) -> Error {
+        Error::of(error, &self.sql, reads_lines(&self.logical))
+    }
+
+    /// What it says while the query runs.
+    fn failed(&self, error: &DataFusionError) -> Error {
+        let ran = Ran {
+            sql: &self.sql,
+            plan: &self.logical,
+            state: &self.state,
+        };
+        Error::of_run(error, &ran, self.memory_bytes)
     }
 
     fn with(&self, plan: Arc<dyn ExecutionPlan>) -> Plan {
@@ -122,7 +137,7 @@ impl Plan {
     }
 
     async fn give(&self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
-        let failed = |error: DataFusionError| Error::of(&error, &self.sql, false);
+        let failed = |error: DataFusionError| self.failed(&error);
         let (mut partitions, _running) = self.partitions()?;
         let is_final = self.plan.pipeline_behavior() == EmissionType::Final;
         let is_dealt = deals_out(self.plan.as_ref());
@@ -183,7 +198,7 @@ impl Plan {
             batch = batches.next() => batch,
             () = &mut stopped => return Err(failed(anyhow!("interrupted: the rows are not all there"))),
         } {
-            let batch = batch.map_err(|error| Error::of(&error, &self.sql, false))?;
+            let batch = batch.map_err(|error| self.failed(&error))?;
             files.add(&batch).await.map_err(failed)?;
         }
         files.finish().await.map_err(failed)
@@ -205,7 +220,7 @@ impl Plan {
             task = task.with_runtime(Arc::clone(&self.in_memory));
         }
         let streams = execute_stream_partitioned(Arc::clone(&self.plan), Arc::new(task));
-        let streams = streams.map_err(|error| Error::of(&error, &self.sql, false))?;
+        let streams = streams.map_err(|error| self.failed(&error))?;
         Ok((streams.into_iter().map(Ahead::new).collect(), running))
     }
 }

@@ -4,18 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::TableReference;
+use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
-use datafusion::prelude::CsvReadOptions;
 
 use super::Engine;
-use crate::error::Error;
+use crate::error::{Error, text_of, word_in};
 use crate::expand::expand;
 use crate::follow::Followed;
 use crate::input::Input;
 use crate::kind::{Kind, is_listed, is_parquet};
 use crate::parquet_table::ParquetTable;
-use crate::sample::{Column, key_column, reserved_column, sample};
+use crate::sample::{Column, Reach, key_column, reserved_column, sample};
 use crate::store::{Store, is_url};
 use crate::table::Table;
 
@@ -24,6 +23,8 @@ use crate::table::Table;
 pub(super) struct Added {
     /// It has lines of a log.
     pub(super) has_lines: bool,
+    /// The columns of a CSV file, if it is one.
+    pub(super) columns_of_csv: Option<Vec<String>>,
     /// They can be read once.
     pub(super) reads_stream: bool,
     /// The reserved columns that it has because the query names them.
@@ -34,9 +35,11 @@ impl Engine {
     /// Makes the table that a query names: `logs`, or a file.
     pub(super) async fn add_table(
         &self,
+        sql: &str,
         table: &TableReference,
         inputs: &[Input],
         names: &[String],
+        star: Option<&Vec<String>>,
     ) -> Result<Added, Error> {
         let failed = |error: anyhow::Error| Error::failed(&error);
         let name = table.to_string();
@@ -61,44 +64,28 @@ impl Engine {
             let path = table.table();
             let is_file = path.contains(['/', '.', '*']) || path == "-" || Path::new(path).exists();
             if table.schema().is_some() || !is_file {
-                return Err(Error {
-                    hint: Some(format!(
-                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{path}.log'"
-                    )),
-                    ..Error::usage(format!("there is no table `{name}`"))
-                });
+                return Err(no_table(sql, &name, table.schema().is_some()));
             }
             if is_listed(Path::new(path)) {
-                return self.add_listed(path).await.map(|()| Added::default());
+                return self.add_listed(path).await;
             }
             let words = vec![path.to_owned()];
             let inputs = expand(&words).map_err(failed)?;
             (inputs, self.options.follow.is_some().then_some(words))
         };
-        let is_followed = words.is_some();
-        if let Some(input) = inputs
-            .iter()
-            .find(|input| is_followed && !can_be_followed(input))
-        {
-            return Err(Error {
-                hint: Some(
-                    "leave out `-f`: a query reads it to its end, and prints rows as they come"
-                        .to_owned(),
-                ),
-                ..Error::usage(format!(
-                    "{} is no file of a log, and cannot be followed",
-                    input.name()
-                ))
-            });
+        if words.is_some() {
+            check_followed(&inputs)?;
         }
         let name = TableReference::bare(table.table().to_owned());
         match Kind::of(inputs, table.table())? {
             Kind::Lines(inputs) => {
                 let reads_stream = inputs.iter().any(Input::is_stream);
                 let (table, added) = self.lines(&inputs, words, names)?;
+                let table = table.with_star(star.cloned());
                 self.add(name, Arc::new(table))?;
                 Ok(Added {
                     has_lines: true,
+                    columns_of_csv: None,
                     reads_stream,
                     added,
                 })
@@ -129,7 +116,12 @@ impl Engine {
         words: Option<Vec<String>>,
         names: &[String],
     ) -> Result<(Table, Vec<String>), Error> {
-        let found = sample(inputs, &self.options.bounds, &self.once);
+        let reach = match self.options.archive {
+            // The files may be gone afterwards: what is no column is lost.
+            Some(_) => Reach::Spread,
+            None => Reach::Beginning,
+        };
+        let found = sample(inputs, &self.options.bounds, &self.once, reach);
         let mut found = found.map_err(|error| Error::failed(&error))?;
         self.notes().planned(&found);
         let followed = words.map(|words| Followed::new(&words, &found));
@@ -174,7 +166,9 @@ impl Engine {
     }
 
     /// A file that DataFusion reads itself.
-    async fn add_listed(&self, path: &str) -> Result<(), Error> {
+    async fn add_listed(&self, path: &str) -> Result<Added, Error> {
+        let failed =
+            |error: DataFusionError| Error::failure(format!("{path}: {}", text_of(&error)));
         let name = TableReference::bare(path.to_owned());
         if !path.ends_with(".csv") && !path.ends_with(".arrow") {
             return Err(Error::usage(format!(
@@ -188,20 +182,48 @@ impl Engine {
         }
         // An earlier query may have read it.
         let known = self.context.deregister_table(name.clone());
-        known.map_err(|error| Error::of(&error, "", false))?;
-        let added = if path.ends_with(".csv") {
-            self.context
-                .register_csv(name, path, CsvReadOptions::new())
-                .await
+        known.map_err(failed)?;
+        let columns_of_csv = if path.ends_with(".csv") {
+            Some(self.add_csv(name, path).await?)
         } else {
-            self.context
-                .register_arrow(name, path, ArrowReadOptions::default())
-                .await
+            let options = ArrowReadOptions::default();
+            let added = self.context.register_arrow(name, path, options).await;
+            added.map_err(failed)?;
+            None
         };
-        added.map_err(|error| Error {
-            is_usage: false,
-            ..Error::usage(format!("{path}: {}", Error::of(&error, "", false).message))
+        Ok(Added {
+            columns_of_csv,
+            ..Added::default()
         })
+    }
+}
+
+/// A name that is no table and no file; with a dot it was meant to be a file.
+fn no_table(sql: &str, name: &str, has_dot: bool) -> Error {
+    let end = if has_dot { "" } else { ".log" };
+    Error {
+        place: word_in(sql, name),
+        hint: Some(format!(
+            "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{name}{end}'"
+        )),
+        ..Error::usage(format!("there is no table `{name}`"))
+    }
+}
+
+/// Refuses inputs that cannot be followed.
+fn check_followed(inputs: &[Input]) -> Result<(), Error> {
+    match inputs.iter().find(|input| !can_be_followed(input)) {
+        None => Ok(()),
+        Some(input) => Err(Error {
+            hint: Some(
+                "leave out `-f`: a query reads it to its end, and prints rows as they come"
+                    .to_owned(),
+            ),
+            ..Error::usage(format!(
+                "{} is no file of a log, and cannot be followed",
+                input.name()
+            ))
+        }),
     }
 }
 

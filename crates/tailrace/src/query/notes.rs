@@ -4,15 +4,16 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use crate::printed;
-use tailrace_query::{Counts, Pruning, Written};
+use tailrace_query::{Counts, LATE_KEYS_MAX, Notes, Pruning, Written};
 
 /// Prints the notes.
 ///
 /// # Errors
 ///
 /// They cannot be written.
-pub(super) fn print(counts: &Counts, out: &mut dyn Write) -> io::Result<()> {
-    let notes = [
+pub(super) fn print(notes: &Notes, out: &mut dyn Write) -> io::Result<()> {
+    let counts = notes.counts();
+    let of_counts = [
         (
             counts.unfit,
             "values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
@@ -38,10 +39,33 @@ pub(super) fn print(counts: &Counts, out: &mut dyn Write) -> io::Result<()> {
             "records have no known severity and were left out; the query without `--level` has them",
         ),
     ];
-    for (count, text) in notes.iter().filter(|(count, _)| *count > 0) {
+    for (count, text) in of_counts.iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "note: at least {count} {text}")?;
     }
-    Ok(())
+    late_keys(&notes.late_keys(), out)
+}
+
+/// Names some keys that `*` has no columns for.
+fn late_keys(keys: &[String], out: &mut dyn Write) -> io::Result<()> {
+    const NAMED: usize = 5;
+    let Some(first) = keys.first() else {
+        return Ok(());
+    };
+    let named = keys.iter().take(NAMED);
+    let named: Vec<_> = named
+        .map(|key| format!("`{}`", printed::shown(key)))
+        .collect();
+    let more = match keys.len() - named.len() {
+        0 => String::new(),
+        more if keys.len() >= LATE_KEYS_MAX => format!(" and at least {more} more"),
+        more => format!(" and {more} more"),
+    };
+    writeln!(
+        out,
+        "note: `*` leaves out keys that the beginning of the files lacks: {}{more}; `--columns {}=text` makes a column of one, and the last line of `tailrace schema FILE` has the `--columns` for all",
+        named.join(", "),
+        printed::shown(first)
+    )
 }
 
 /// Prints the statistics of a query that began at `started`.

@@ -193,8 +193,9 @@ impl<'a> Session<'a> {
         started: Instant,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
-        let counts = self.engine.notes().counts();
-        notes::print(&counts, out).context("stderr")?;
+        let found = self.engine.notes();
+        notes::print(&found, out).context("stderr")?;
+        let counts = found.counts();
         if self.args.stats {
             notes::statistics(&counts, plan.pruning(), started, out).context("stderr")?;
         } else if counts.files == 0 && counts.pruned > 0 {

@@ -190,6 +190,21 @@ fn a_pipe_is_read_once_and_whole() {
 }
 
 #[test]
+fn keys_that_no_column_is_made_of_are_named() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    let late: String = (0..7).map(|n| format!(",\"k{n}\":1")).collect();
+    let lines = "{\"n\":1}\n".repeat(40_000) + &format!("{{\"n\":2{late}}}\n");
+    fs::write(&file, lines).unwrap();
+    let file = file.to_str().unwrap();
+    let told = text(&query(&["SELECT * FROM logs WHERE n = 2", file]).stderr);
+    let named = "lacks: `k0`, `k1`, `k2`, `k3`, `k4` and 2 more; `--columns k0=text` makes";
+    assert!(told.contains(named), "{told}");
+    let told = text(&query(&["SELECT n FROM logs WHERE n = 2", file]).stderr);
+    assert_eq!(told, "");
+}
+
+#[test]
 fn memory_is_bounded() {
     let bench = Bench::new();
     let file = bench.path("a.log");

@@ -1,0 +1,386 @@
+//! What DataFusion refuses while it plans a query, in words of the query, with the place and a way to ask the same.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::Column;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned, Visit, Visitor,
+};
+
+use super::{Error, word_in};
+use crate::sample::reserved_column;
+
+/// Columns that a hint names.
+const NAMED_MAX: usize = 12;
+
+/// Refuses an operator with nothing but FROM on its right, which the parser takes for a column of this name.
+///
+/// # Errors
+///
+/// There is one.
+pub(crate) fn check_operands(query: &ast::Query) -> Result<(), Error> {
+    let found = ast::visit_expressions(query, |expr| match expr {
+        Expr::BinaryOp { right, .. } => match &**right {
+            Expr::Identifier(name)
+                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("from") =>
+            {
+                ControlFlow::Break(expr.clone())
+            }
+            _ => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    let ControlFlow::Break(Expr::BinaryOp { op, right, .. }) = found else {
+        return Ok(());
+    };
+    Err(Error {
+        place: place_of(&right),
+        hint: Some(
+            "complete the expression; a column of this name stands in double quotes".to_owned(),
+        ),
+        ..Error::usage(format!(
+            "`{op}` lacks what stands on its right, before FROM"
+        ))
+    })
+}
+
+/// A name that no table has; `has_lines`: the query reads log files.
+pub(super) fn unknown_column(
+    field: &Column,
+    valid: &[Column],
+    sql: &str,
+    has_lines: bool,
+) -> Error {
+    if let Some(table) = &field.relation
+        && !valid.is_empty()
+        && !valid.iter().any(|it| it.relation.as_ref() == Some(table))
+    {
+        let tables = valid.iter().filter_map(|it| it.relation.as_ref());
+        let tables = tables.map(|table| format!("`{table}`"));
+        let hint = format!("the columns here are those of {}", listed(tables));
+        return Error {
+            place: place_in(sql, &format!("{table}.")).or_else(|| word_in(sql, table.table())),
+            hint: Some(hint),
+            ..Error::usage(format!(
+                "there is no table `{table}` here, of which `{}` would be a column",
+                field.name
+            ))
+        };
+    }
+    let name = &field.name;
+    Error {
+        place: word_in(sql, name),
+        hint: Some(hint_for(name, valid, sql, has_lines)),
+        ..Error::usage(format!("there is no column `{name}`"))
+    }
+}
+
+fn hint_for(name: &str, valid: &[Column], sql: &str, has_lines: bool) -> String {
+    if valid.is_empty() && !sql.to_ascii_uppercase().contains("FROM") {
+        return "the query reads no table: write FROM".to_owned();
+    }
+    if reserved_column(name).is_some() && has_lines {
+        return format!("`*` does not stand for it: write SELECT *, \"{name}\" where `*` stands");
+    }
+    let mut known: Vec<_> = valid.iter().map(|it| it.name.as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    let mut hints = Vec::new();
+    let near = tailrace_sql::nearest(name, known.into_iter());
+    let is_near = near.is_some();
+    hints.extend(near.map(|near| format!("did you mean `{near}`?")));
+    if sql.contains(&format!("\"{name}\"")) {
+        let text = name.replace('\'', "''");
+        hints.push(format!(
+            "In double quotes stands a column; a text stands in single ones: '{text}'."
+        ));
+    }
+    if has_lines {
+        hints.push(format!(
+            "A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
+        ));
+    } else if !is_near {
+        let columns = valid.iter().map(|it| format!("`{}`", it.name));
+        hints.push(format!("the columns are {}", listed(columns)));
+    }
+    hints.join(" ")
+}
+
+/// Some of the texts, each once.
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    let mut named: Vec<String> = Vec::new();
+    for text in texts {
+        if !named.contains(&text) {
+            named.push(text);
+        }
+    }
+    let more = named.len().saturating_sub(NAMED_MAX);
+    named.truncate(NAMED_MAX);
+    match more {
+        0 => named.join(", "),
+        _ => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// What is refused for a reason that the query shows.
+pub(super) fn refused(text: &str, sql: &str, has_lines: bool) -> Option<Error> {
+    let query = || tailrace_sql::parse_query(sql).ok();
+    if let Some((_, what)) = text.split_once("Physical plan does not support logical expression ") {
+        return of_subquery(what, &query()?, sql);
+    }
+    if text.contains("The subquery should only return one column") {
+        return Some(of_columns(&query()?));
+    }
+    if let Some((value, ty)) = unfit(text) {
+        return of_literal(value, ty, sql);
+    }
+    let (_, call) = text.split_once("given name and argument types '")?;
+    of_arguments(text, call, &query()?, has_lines)
+}
+
+/// A subquery where DataFusion 55 takes none.
+fn of_subquery(what: &str, query: &ast::Query, sql: &str) -> Option<Error> {
+    let counted = "as a column it is a count: (SELECT count(*) FROM b WHERE b.k = a.k) > 0";
+    let (found, message, hint) = if what.starts_with("InSubquery") {
+        let found = find(query, |expr| matches!(expr, Expr::InSubquery { .. }));
+        let hint = format!(
+            "{counted}; or join it: b.k IS NOT NULL FROM a LEFT JOIN (SELECT DISTINCT k FROM ...) b ON b.k = a.k"
+        );
+        (
+            found,
+            "IN with a subquery cannot stand here, only in WHERE",
+            hint,
+        )
+    } else if what.starts_with("Exists") {
+        let found = find(query, |expr| matches!(expr, Expr::Exists { .. }));
+        (
+            found,
+            "EXISTS cannot stand here, only in WHERE",
+            counted.to_owned(),
+        )
+    } else {
+        let column = what
+            .rsplit_once("name: \"")
+            .and_then(|(_, name)| name.split('"').next());
+        let column = column.map_or_else(String::new, |name| format!(", here `{name}`,"));
+        let upper = sql.to_ascii_uppercase();
+        return Some(Error {
+            place: ["LATERAL", "LIMIT"].iter().find_map(|word| word_in(&upper, word)),
+            hint: Some("instead of LIMIT, number the rows and join them: JOIN (SELECT *, row_number() OVER (PARTITION BY k ORDER BY t) AS nth FROM b) x ON x.k = a.k AND x.nth <= 1".to_owned()),
+            ..Error::usage(format!("a subquery that reads columns of the query around it{column} can do so in its WHERE only, and has no LIMIT or OFFSET"))
+        });
+    };
+    Some(Error {
+        place: found.as_ref().and_then(place_of),
+        hint: Some(hint),
+        ..Error::usage(message)
+    })
+}
+
+/// IN with more columns than one.
+fn of_columns(query: &ast::Query) -> Error {
+    let is_of_tuple = |expr: &Expr| match expr {
+        Expr::InSubquery { expr, .. } => matches!(**expr, Expr::Tuple(_)),
+        _ => false,
+    };
+    let found = find(query, is_of_tuple).or_else(|| {
+        find(query, |expr| {
+            matches!(expr, Expr::InSubquery { .. } | Expr::Subquery(_))
+        })
+    });
+    Error {
+        place: found.as_ref().and_then(place_of),
+        hint: Some("EXISTS compares several: WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.name = a.name)".to_owned()),
+        ..Error::usage("a subquery that is compared has one column, and this one has several")
+    }
+}
+
+/// The text that is no value of a type, and the type as Arrow writes it.
+pub(super) fn unfit(text: &str) -> Option<(&str, &str)> {
+    if let Some((_, rest)) = text.split_once("Error parsing timestamp from '") {
+        let (time, _) = rest.rsplit_once("': ")?;
+        return Some((time, "Timestamp"));
+    }
+    let (_, rest) = text
+        .split_once("Cannot cast string '")
+        .or_else(|| text.split_once("Cannot cast value '"))?;
+    let (value, rest) = rest.rsplit_once("' to value of ")?;
+    let (ty, _) = rest.rsplit_once(" type")?;
+    Some((value, ty))
+}
+
+/// A text of the query itself that is no value of a type.
+pub(super) fn of_literal(value: &str, ty: &str, sql: &str) -> Option<Error> {
+    let literal = format!("'{}'", value.replace('\'', "''"));
+    let place = place_in(sql, &literal)?;
+    let (what, hint) = match type_name(ty) {
+        "timestamp" => (
+            "time",
+            "write '2026-03-01T09:00:00Z', '2026-03-01 09:00:00' (in UTC), or a date as '2026-03-01'",
+        ),
+        other => (
+            other,
+            "compare a column of text with it, or write a value of this type",
+        ),
+    };
+    Some(Error {
+        place: Some(place),
+        hint: Some(hint.to_owned()),
+        ..Error::usage(format!("{literal} is no {what}"))
+    })
+}
+
+/// A function that does not take values of these types: `call` begins with its name and them.
+fn of_arguments(text: &str, call: &str, query: &ast::Query, has_lines: bool) -> Option<Error> {
+    let (call, _) = call.split_once('\'')?;
+    let (name, types) = call.strip_suffix(')')?.split_once('(')?;
+    let types = parted(types);
+    let found = find(query, |expr| match expr {
+        Expr::Function(called) => {
+            called.name.to_string().eq_ignore_ascii_case(name)
+                && arguments(called).len() == types.len()
+        }
+        _ => false,
+    });
+    let wants_numbers = ["Numeric", "Float", "Decimal", "Int64"]
+        .iter()
+        .any(|kind| text.contains(kind));
+    let texts = types.iter().position(|ty| ty.contains("Utf8"));
+    if let (Some(Expr::Function(called)), true, Some(at)) = (&found, wants_numbers, texts) {
+        let argument = arguments(called)[at];
+        let cast = with_cast(called, argument);
+        let column = match argument {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.last(),
+            _ => None,
+        };
+        let column = column
+            .filter(|_| has_lines)
+            .map_or_else(String::new, |column| {
+                format!(", and so does `--columns {}=float64`", column.value)
+            });
+        return Some(Error {
+            place: place_of(argument),
+            hint: Some(format!("`{cast}` takes the texts that are numbers{column}")),
+            ..Error::usage(format!("`{name}` takes numbers, and `{argument}` is text"))
+        });
+    }
+    let types: Vec<_> = types.iter().map(|ty| type_name(ty)).collect();
+    let candidates = text.split_once("Candidate functions:").map(|(_, all)| {
+        let all = all.replace("\\t", " ");
+        all.split_whitespace().collect::<Vec<_>>().join(" ")
+    });
+    Some(Error {
+        place: found.as_ref().and_then(place_of),
+        hint: candidates
+            .map(|all| format!("it is called as {all}; CAST and TRY_CAST change types")),
+        ..Error::usage(format!("`{name}` does not take ({})", types.join(", ")))
+    })
+}
+
+/// The call with an argument that is made a number.
+fn with_cast(called: &ast::Function, argument: &Expr) -> Expr {
+    let mut called = Expr::Function(called.clone());
+    let _ = ast::visit_expressions_mut(&mut called, |expr| {
+        if expr == argument {
+            let text = format!("TRY_CAST({expr} AS DOUBLE)");
+            *expr = Expr::Identifier(ast::Ident::new(text));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    called
+}
+
+/// The arguments of a call, in the order of their types: first what is put in order.
+fn arguments(called: &ast::Function) -> Vec<&Expr> {
+    let ordered = called.within_group.iter().map(|it| &it.expr);
+    let list: &[FunctionArg] = match &called.args {
+        FunctionArguments::List(list) => &list.args,
+        _ => &[],
+    };
+    let list = list.iter().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    ordered.chain(list).collect()
+}
+
+/// Types that commas part, unless those stand in parentheses.
+fn parted(types: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, sign) in types.char_indices() {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(types[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(types[start..].trim());
+    parts
+}
+
+/// What `--columns` calls a type of Arrow, where it has a name for it.
+pub(super) fn type_name(ty: &str) -> &str {
+    match ty {
+        "Utf8" | "Utf8View" | "LargeUtf8" => "text",
+        "Int64" => "int64",
+        "Float64" => "float64",
+        "Boolean" => "boolean",
+        timestamp if timestamp.starts_with("Timestamp") => "timestamp",
+        other => other,
+    }
+}
+
+/// The first expression of this sort: of a list of columns, if there is one, else of any part of the query.
+fn find(query: &ast::Query, is_it: impl Fn(&Expr) -> bool) -> Option<Expr> {
+    let mut of_select = OfSelect(&is_it, None);
+    let _ = query.visit(&mut of_select);
+    of_select.1.or_else(|| first(query, &is_it))
+}
+
+fn first(node: &impl Visit, is_it: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
+    let found = ast::visit_expressions(node, |expr| match is_it(expr) {
+        true => ControlFlow::Break(expr.clone()),
+        false => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Break(expr) => Some(expr),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+struct OfSelect<'f>(&'f dyn Fn(&Expr) -> bool, Option<Expr>);
+
+impl Visitor for OfSelect<'_> {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
+        self.1 = first(&select.projection, self.0);
+        match self.1 {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Where an expression begins, if its tree says so.
+pub(super) fn place_of(expr: &Expr) -> Option<(usize, usize)> {
+    let start = expr.span().start;
+    (start.line > 0).then_some((start.line as usize, start.column as usize))
+}
+
+/// Where a text stands in the SQL for the first time.
+fn place_in(sql: &str, text: &str) -> Option<(usize, usize)> {
+    let lines = sql.lines().enumerate();
+    let mut places = lines.filter_map(|(number, line)| {
+        let at = line.find(text)?;
+        Some((number + 1, line[..at].chars().count() + 1))
+    });
+    places.next()
+}

@@ -1,0 +1,245 @@
+//! What goes wrong while a query runs, with the column or the expression that it is about.
+
+use std::ops::ControlFlow;
+
+use arrow::datatypes::DataType;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{self as logical, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, Value};
+
+use super::Error;
+use super::planning::{of_literal, place_of, type_name, unfit};
+use crate::table::Table;
+
+/// A query that was running.
+pub(crate) struct Ran<'a> {
+    pub(crate) sql: &'a str,
+    pub(crate) plan: &'a LogicalPlan,
+    pub(crate) state: &'a SessionState,
+}
+
+impl Ran<'_> {
+    /// What is to be said of an error with this text, if it is one that the query shows more of.
+    pub(super) fn explained(&self, text: &str) -> Option<Error> {
+        of_text(text, self)
+            .or_else(|| of_division(text, self))
+            .or_else(|| of_csv_value(text, self))
+            .or_else(|| of_csv_line(text, self))
+    }
+
+    /// The texts that the query makes values of this type of.
+    fn cast_to(&self, ty: &str) -> Vec<logical::Expr> {
+        let mut found: Vec<logical::Expr> = Vec::new();
+        let analyzer = self.state.analyzer();
+        let options = self.state.config_options();
+        let Ok(plan) = analyzer.execute_and_check(self.plan.clone(), options, |_, _| {}) else {
+            return found;
+        };
+        // The closures give no error.
+        let _ = plan.apply_with_subqueries(|node| {
+            for expr in node.expressions() {
+                let _ = expr.apply(|expr| {
+                    if let logical::Expr::Cast(cast) = expr
+                        && is_of_type(cast.field.data_type(), ty)
+                        && !matches!(*cast.expr, logical::Expr::Literal(..))
+                        && !found.contains(&cast.expr)
+                    {
+                        found.push((*cast.expr).clone());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                });
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        found
+    }
+
+    /// A text that is no value of a type that the query makes of it.
+    fn unfit(&self, text: &str, ty: &str) -> Error {
+        let sql_type = match ty {
+            "Int64" => "BIGINT",
+            "Float64" => "DOUBLE",
+            "Timestamp" => "TIMESTAMP",
+            _ if ty.starts_with("Int") => "INT",
+            _ if ty.starts_with("Date") => "DATE",
+            _ => ty,
+        };
+        let ours = type_name(ty);
+        let shown = if ours == ty { sql_type } else { ours };
+        let named = |expr: &logical::Expr| match expr {
+            logical::Expr::Column(column) => column.name.clone(),
+            other => other.to_string(),
+        };
+        let all = self.cast_to(ty);
+        let names: Vec<_> = all
+            .iter()
+            .map(|expr| format!("`{}`", named(expr)))
+            .collect();
+        let name = all.first().map_or_else(|| "x".to_owned(), named);
+        let columns = match &all[..] {
+            [logical::Expr::Column(_)] if reads_lines(self.plan) && ours != ty => {
+                format!(", and so does the column with `--columns {name}={ours}`")
+            }
+            _ => String::new(),
+        };
+        let place = match names.len() {
+            0 => String::new(),
+            _ => format!(" in {}", names.join(" or ")),
+        };
+        Error {
+            hint: Some(format!(
+                "`TRY_CAST({name} AS {sql_type})` gives NULL for such a text{columns}"
+            )),
+            ..Error::failure(format!("the text '{text}'{place} is no {shown}"))
+        }
+    }
+}
+
+/// Whether it is the type that an error names; of times it does not say which.
+fn is_of_type(ty: &DataType, name: &str) -> bool {
+    match ty {
+        DataType::Timestamp(..) => name == "Timestamp",
+        other => other.to_string() == name,
+    }
+}
+
+/// Whether a query reads log files.
+pub(crate) fn reads_lines(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    each_scan(plan, |scan| {
+        let provider = source_as_provider(&scan.source);
+        found |= provider.is_ok_and(|it| it.downcast_ref::<Table>().is_some());
+    });
+    found
+}
+
+/// Calls `each` with every table that is read.
+fn each_scan(plan: &LogicalPlan, mut each: impl FnMut(&logical::TableScan)) {
+    // The closure gives no error.
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            each(scan);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+}
+
+/// A text that is no value of a type: one of the query itself, or of the data.
+fn of_text(text: &str, ran: &Ran<'_>) -> Option<Error> {
+    let (value, ty) = unfit(text)?;
+    let of_data = || ran.unfit(value, ty);
+    Some(of_literal(value, ty, ran.sql).unwrap_or_else(of_data))
+}
+
+/// A division by zero.
+fn of_division(text: &str, ran: &Ran<'_>) -> Option<Error> {
+    if !text.contains("Divide by zero") {
+        return None;
+    }
+    let query = tailrace_sql::parse_query(ran.sql).ok()?;
+    let mut found = Vec::new();
+    let _ = ast::visit_expressions(&query, |expr| {
+        if let Expr::BinaryOp { op, right, .. } = expr
+            && matches!(op, BinaryOperator::Divide | BinaryOperator::Modulo)
+            && literal(right).is_none_or(|number| number == 0.0)
+        {
+            found.push(expr.clone());
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    let named: Vec<_> = found.iter().map(|expr| format!("`{expr}`")).collect();
+    let Some(Expr::BinaryOp { left, op, right }) = found.first() else {
+        return Some(Error {
+            hint: Some("`x / nullif(y, 0)` is NULL there".to_owned()),
+            ..Error::failure("a division by zero")
+        });
+    };
+    let error = match found.len() {
+        1 => format!("{} divides by zero", named[0]),
+        _ => format!("a division by zero, in {}", named.join(" or ")),
+    };
+    if literal(right).is_some() {
+        return Some(Error {
+            place: place_of(left),
+            hint: Some("divide by another number".to_owned()),
+            ..Error::usage(error)
+        });
+    }
+    Some(Error {
+        hint: Some(format!("`{left} {op} nullif({right}, 0)` gives NULL there")),
+        ..Error::failure(error)
+    })
+}
+
+/// The number that an expression is.
+fn literal(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.parse().ok(),
+            _ => None,
+        },
+        Expr::Nested(inner) => literal(inner),
+        _ => None,
+    }
+}
+
+/// A value of a CSV file that does not fit its column. The line that Arrow names counts from somewhere in the file.
+fn of_csv_value(text: &str, ran: &Ran<'_>) -> Option<Error> {
+    let (_, rest) = text.split_once("Error while parsing value '")?;
+    let (value, rest) = rest.split_once("' as type '")?;
+    let (ty, rest) = rest.split_once("' for column ")?;
+    let (column, _) = rest.split_once(' ')?;
+    let column: usize = column.parse().ok()?;
+    let mut files = Vec::new();
+    let mut name = None;
+    each_scan(ran.plan, |scan| {
+        let schema = scan.source.schema();
+        let field = schema.fields().get(column);
+        if let Some(field) = field.filter(|it| it.data_type().to_string() == ty)
+            && is_csv(scan)
+        {
+            push_new(&mut files, scan.table_name.table());
+            name.get_or_insert_with(|| field.name().clone());
+        }
+    });
+    let (file, name) = (files.join(" or "), name?);
+    Some(Error {
+        hint: Some(format!("`--columns {name}=text` reads the column as text")),
+        ..Error::failure(format!(
+            "{file}: the value '{value}' in the column `{name}` is no {}, which is its type by the first rows or by `--columns`",
+            type_name(ty)
+        ))
+    })
+}
+
+/// A line of a CSV file with more or fewer fields than the others.
+fn of_csv_line(text: &str, ran: &Ran<'_>) -> Option<Error> {
+    let (_, rest) = text.split_once("incorrect number of fields for line ")?;
+    let (_, rest) = rest.split_once(", expected ")?;
+    let (expected, got) = rest.split_once(" got ")?;
+    let mut files = Vec::new();
+    each_scan(ran.plan, |scan| {
+        if is_csv(scan) {
+            push_new(&mut files, scan.table_name.table());
+        }
+    });
+    let file = files.join(" or ");
+    Some(Error {
+        hint: Some(super::CSV_LINE.to_owned()),
+        ..Error::failure(format!(
+            "{file}: a line does not have as many fields as the header: {got} instead of {expected}"
+        ))
+    })
+}
+
+fn is_csv(scan: &logical::TableScan) -> bool {
+    scan.table_name.table().ends_with(".csv")
+}
+
+fn push_new(names: &mut Vec<String>, name: &str) {
+    if !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
+    }
+}
