@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::gzip_members::GzipMembers;
 
@@ -34,20 +34,25 @@ struct Compressed {
     used: Arc<AtomicU64>,
     /// And what they became.
     given: u64,
+    /// The bytes before decompression could not be read.
+    is_unreadable: Arc<AtomicBool>,
 }
 
 impl Compressed {
     /// An error with the place where it is.
     fn located(&self, error: &io::Error) -> io::Error {
-        let what = match error.kind() {
-            ErrorKind::UnexpectedEof => "the file ends too early",
-            ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::Other => {
-                "the file is damaged"
-            }
-            _ => "the file cannot be read further",
-        };
         let Compressed { command, given, .. } = self;
         let used = self.used.load(Ordering::Relaxed);
+        if self.is_unreadable.load(Ordering::Relaxed) {
+            let text = format!(
+                "it cannot be read further, from byte {used} on ({error}): the {given} bytes before that were decompressed and read. Try again"
+            );
+            return io::Error::new(error.kind(), text);
+        }
+        let what = match error.kind() {
+            ErrorKind::UnexpectedEof => "the file ends too early",
+            _ => "the file is damaged",
+        };
         let text = format!(
             "{what}, at byte {used} ({error}): the {given} bytes before that were decompressed and read. Fetch the file again, or read what is left of it from a pipe: `{command} -dc FILE | ... -`"
         );
@@ -84,11 +89,17 @@ impl<R: BufRead> BufRead for Used<R> {
 struct Counted {
     raw: Box<dyn Read + Send>,
     bytes: Arc<AtomicU64>,
+    is_unreadable: Arc<AtomicBool>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.raw.read(buffer)?;
+        let read = self.raw.read(buffer);
+        let is_error = |error: &io::Error| error.kind() != ErrorKind::Interrupted;
+        if read.as_ref().is_err_and(is_error) {
+            self.is_unreadable.store(true, Ordering::Relaxed);
+        }
+        let count = read?;
         self.bytes.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
@@ -119,9 +130,11 @@ impl Contents {
     /// Its beginning cannot be read.
     pub fn of(raw: Box<dyn Read + Send>) -> io::Result<Contents> {
         let stored_bytes = Arc::<AtomicU64>::default();
+        let is_unreadable = Arc::<AtomicBool>::default();
         let mut raw = BufReader::new(Counted {
             raw,
             bytes: Arc::clone(&stored_bytes),
+            is_unreadable: Arc::clone(&is_unreadable),
         });
         let head = raw.fill_buf()?;
         let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
@@ -142,6 +155,7 @@ impl Contents {
                 command,
                 used,
                 given: 0,
+                is_unreadable,
             }),
             stored_bytes,
             error: None,
@@ -205,5 +219,55 @@ impl std::fmt::Debug for Contents {
         f.debug_struct("Contents")
             .field("compressed", &self.compressed)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::read::GzEncoder;
+
+    /// What is said of these bytes, after which comes an error of the reader, or none.
+    fn said(bytes: &[u8], error: Option<ErrorKind>) -> String {
+        struct Fails(Option<ErrorKind>);
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                match self.0 {
+                    Some(kind) => Err(io::Error::new(kind, "reset")),
+                    None => Ok(0),
+                }
+            }
+        }
+        let raw = io::Cursor::new(bytes.to_vec()).chain(Fails(error));
+        let mut contents = Contents::of(Box::new(raw)).unwrap();
+        let read = contents.read_to_end(&mut Vec::new());
+        read.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_reader_that_fails_is_no_damage() {
+        let mut file = Vec::new();
+        let text: Vec<u8> = (0..50_000_u32)
+            .flat_map(|n| n.to_string().into_bytes())
+            .collect();
+        let mut encoder = GzEncoder::new(&text[..], Compression::fast());
+        encoder.read_to_end(&mut file).unwrap();
+        let half = &file[..file.len() / 2];
+        for kind in [
+            ErrorKind::Other,
+            ErrorKind::UnexpectedEof,
+            ErrorKind::TimedOut,
+        ] {
+            let said = said(half, Some(kind));
+            assert!(
+                said.starts_with("it cannot be read further, from byte "),
+                "{said}"
+            );
+        }
+        assert!(said(half, None).starts_with("the file ends too early, at byte "));
+        let mut damaged = file.clone();
+        damaged[file.len() / 2..][..64].fill(0xff);
+        assert!(said(&damaged, None).starts_with("the file is damaged, at byte "));
     }
 }

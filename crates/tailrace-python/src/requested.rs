@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::new_empty_array;
+use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -86,7 +86,7 @@ pub(crate) fn cast(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch
         if column.data_type() == field.data_type() {
             return Ok(Arc::clone(column));
         }
-        cast_with_options(column, field.data_type(), &STRICT).map_err(|error| {
+        cast_whole(column, field.data_type()).map_err(|error| {
             let (name, wanted) = (field.name(), field.data_type());
             ArrowError::CastError(format!(
                 "the column `{name}` cannot be read as {wanted}: {error}. Ask for another type, or for none and CAST in the query"
@@ -96,4 +96,21 @@ pub(crate) fn cast(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch
     let columns = columns.collect::<Result<_, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+/// Values of another type, unless numbers lose a part of them, which the cast of Arrow leaves out without a word. A shorter float has the
+/// nearest value, and a time is cut to the unit that is asked for.
+fn cast_whole(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+    let made = cast_with_options(column, wanted, &STRICT)?;
+    let from = column.data_type();
+    let is_float = from.is_floating() && wanted.is_floating();
+    if from.is_numeric() && wanted.is_numeric() && !is_float {
+        let back = cast_with_options(&made, from, &STRICT)?;
+        if back.as_ref() != column.as_ref() {
+            return Err(ArrowError::CastError(
+                "a value would lose a part, such as its fraction".to_owned(),
+            ));
+        }
+    }
+    Ok(made)
 }

@@ -226,7 +226,7 @@ class Errors(FilesTestCase):
         result = tailrace.query("SELECT 1 / (55000 - n) AS x FROM logs", self.numbers(60_000))
         reader = pa.RecordBatchReader.from_stream(result)
         self.assertEqual(reader.read_next_batch().num_rows, 8192)
-        with self.assertRaisesRegex(pa.ArrowInvalid, "[Dd]ivide by zero"):
+        with self.assertRaisesRegex(pa.ArrowInvalid, "divides by zero"):
             reader.read_all()
         with self.assertRaises(StopIteration):
             reader.read_next_batch()

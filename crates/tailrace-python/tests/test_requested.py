@@ -97,6 +97,18 @@ class Requested(FilesTestCase):
             self.read(self.result, self.with_type("text", pa.int64()))
         self.assertEqual(pa.table(self.result).num_rows, COUNT)
 
+    def test_a_number_that_would_lose_a_part_is_an_error(self):
+        path = self.write("numbers.log", [{"f": 2.0, "n": 2**53}, {"f": 1.9, "n": 2**53 + 1}])
+        result = tailrace.query("SELECT f, n FROM logs", path)
+        types = pa.schema({"f": pa.float32(), "n": pa.uint64()})
+        self.assertEqual(self.read(result, types)["n"].to_pylist(), [2**53, 2**53 + 1])
+        for name, types in [("f", {"f": pa.int64(), "n": pa.int64()}), ("n", {"f": pa.float64(), "n": pa.float64()})]:
+            with self.assertRaisesRegex(pa.ArrowException, f"the column `{name}` cannot be read as .*would lose a part"):
+                self.read(result, pa.schema(types))
+        whole = tailrace.query("SELECT f, n FROM logs LIMIT 1", path)
+        table = self.read(whole, pa.schema({"f": pa.int64(), "n": pa.float64()}))
+        self.assertEqual(table.to_pylist(), [{"f": 2, "n": 2.0**53}])
+
     def test_an_empty_result_has_the_types(self):
         result = tailrace.query("SELECT n FROM logs LIMIT 0", self.directory / "app.log")
         table = self.read(result, pa.schema({"n": pa.float32()}))

@@ -8,7 +8,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::{
-    Expr, ExprFunctionExt, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
+    Distinct, Expr, ExprFunctionExt, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
 
 /// The same plan with rows that are paired as the standard says.
@@ -21,11 +21,11 @@ pub(crate) fn paired(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// Whether a join is what DataFusion makes of one of the two. No join that a query spells finds NULL equal to NULL. Rows that are
-/// distinct on the left have no other to be paired with.
+/// distinct on the left have no other to be paired with; those of DISTINCT ON need not be.
 fn is_of_all(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
-        && !matches!(*join.left, LogicalPlan::Distinct(_))
+        && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_)))
 }
 
 fn of_pairs(join: Join) -> Result<LogicalPlan> {

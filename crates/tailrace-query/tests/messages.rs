@@ -164,6 +164,13 @@ fn values_that_fit_no_type_are_named_with_their_column() {
         None,
         "`TRY_CAST(a AS BIGINT)` gives NULL for such a text",
     );
+    // What the query compares with stands in the data, too.
+    check(
+        "SELECT CAST(a AS BIGINT) FROM (VALUES ('1'), ('-' || '')) v(a) WHERE a <> 'x' AND a IN ('-', '1')",
+        "the text '-' in `a` is no int64",
+        None,
+        "`TRY_CAST(a AS BIGINT)` gives NULL for such a text",
+    );
     check(
         "SELECT k FROM logs WHERE timestamp > '2026-03-01 09:00'",
         "'2026-03-01 09:00' is no time",
@@ -287,4 +294,48 @@ fn csv_columns_have_the_types_that_are_asked_for() {
     let error = of_csv(lines, &[("m", Type::Text)]).unwrap_err();
     assert_eq!(error.message, "`--columns`: there is no column `m`");
     assert_eq!(error.hint.as_deref(), Some("the columns are zip, n, t"));
+}
+
+/// Several threads read a large file; its types come from its first lines all the same.
+#[test]
+fn the_first_lines_of_a_large_csv_file_tell_its_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let filler = "x".repeat(100);
+    let mut lines = "zip,text\n".to_owned();
+    for n in 0..120_000 {
+        // One of the last lines that count has zeros at its beginning.
+        let zip = if n == 990 { "00501" } else { "10001" };
+        lines += &format!("{zip},{filler}\n");
+    }
+    std::fs::write(dir.path().join("a.csv"), lines).unwrap();
+    for partitions in [2, 4, 8] {
+        let options = Options {
+            partitions,
+            // Batches have fewer rows than are looked at.
+            memory_bytes: 64 << 20,
+            ..Options::default()
+        };
+        let sql = "SELECT zip, count(*) AS n FROM 'DIR/a.csv' GROUP BY zip ORDER BY zip";
+        assert_eq!(
+            ask(dir.path(), sql, options).unwrap(),
+            "{\"zip\":\"00501\",\"n\":1}\n{\"zip\":\"10001\",\"n\":119999}\n"
+        );
+    }
+}
+
+/// A key may be called as a word of SQL.
+#[test]
+fn a_column_may_be_called_from() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("m.csv"), "from,to\na,b\nc,c\n").unwrap();
+    for sql in [
+        "SELECT to FROM 'DIR/m.csv' WHERE to = from",
+        "SELECT to FROM 'DIR/m.csv' WHERE from = to",
+        "SELECT to FROM (SELECT to, to = from AS same FROM 'DIR/m.csv') WHERE same",
+    ] {
+        assert_eq!(
+            ask(dir.path(), sql, Options::default()).unwrap(),
+            "{\"to\":\"c\"}\n"
+        );
+    }
 }

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::cast;
+use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Field, Schema};
+use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, TableReference};
-use datafusion::prelude::CsvReadOptions;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{CsvReadOptions, SessionContext};
 
 use super::Engine;
 use crate::error::{CSV_LINE, Error, text_of};
@@ -64,18 +66,26 @@ impl Engine {
 
     /// The first lines as columns of text, the header among them; none if they cannot be read so.
     async fn head_of_csv(&self, path: &str) -> Vec<ArrayRef> {
-        let options = CsvReadOptions::new().has_header(false);
-        let Ok(rows) = self.context.read_csv(path, options).await else {
-            return Vec::new();
-        };
-        let batches = match rows.limit(0, Some(ROWS_SAMPLED)) {
-            Ok(rows) => rows.collect().await.unwrap_or_default(),
-            Err(_) => Vec::new(),
-        };
-        // More than one batch would only be seen in part.
-        let columns = batches.first().map_or(&[][..], |batch| batch.columns());
+        let rows = self.first_rows_of_csv(path).await;
+        let columns = rows.as_ref().map_or(&[][..], |rows| rows.columns());
         let texts = columns.iter().map(|column| cast(column, &DataType::Utf8));
         texts.collect::<Result<_, _>>().unwrap_or_default()
+    }
+
+    async fn first_rows_of_csv(&self, path: &str) -> datafusion::common::Result<RecordBatch> {
+        let state = self.context.state();
+        // Of a large file, several threads would read several parts, and the first rows would be those of the fastest.
+        let config = state.config().clone().with_target_partitions(1);
+        let config = config.with_repartition_file_scans(false);
+        let state = SessionStateBuilder::new_from_existing(state).with_config(config);
+        let context = SessionContext::new_with_state(state.build());
+        let options = CsvReadOptions::new().has_header(false);
+        let rows = context.read_csv(path, options).await?;
+        let batches = rows.limit(0, Some(ROWS_SAMPLED))?.collect().await?;
+        let schema = batches
+            .first()
+            .map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+        Ok(concat_batches(&schema, &batches)?)
     }
 }
 

@@ -13,23 +13,14 @@ use crate::sample::reserved_column;
 /// Columns that a hint names.
 const NAMED_MAX: usize = 12;
 
-/// Refuses an operator with nothing but FROM on its right, which the parser takes for a column of this name.
+/// Refuses an operator with nothing but FROM on its right, which the parser takes for a column of this name, of a query without
+/// FROM.
 ///
 /// # Errors
 ///
 /// There is one.
 pub(crate) fn check_operands(query: &ast::Query) -> Result<(), Error> {
-    let found = ast::visit_expressions(query, |expr| match expr {
-        Expr::BinaryOp { right, .. } => match &**right {
-            Expr::Identifier(name)
-                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("from") =>
-            {
-                ControlFlow::Break(expr.clone())
-            }
-            _ => ControlFlow::Continue(()),
-        },
-        _ => ControlFlow::Continue(()),
-    });
+    let found = Visit::visit(query, &mut Operands);
     let ControlFlow::Break(Expr::BinaryOp { op, right, .. }) = found else {
         return Ok(());
     };
@@ -42,6 +33,30 @@ pub(crate) fn check_operands(query: &ast::Query) -> Result<(), Error> {
             "`{op}` lacks what stands on its right, before FROM"
         ))
     })
+}
+
+/// Looks for such an operator.
+struct Operands;
+
+impl Visitor for Operands {
+    type Break = Expr;
+
+    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<Expr> {
+        if !select.from.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        ast::visit_expressions(&select.projection, |expr| match expr {
+            Expr::BinaryOp { right, .. } => match &**right {
+                Expr::Identifier(name)
+                    if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("from") =>
+                {
+                    ControlFlow::Break(expr.clone())
+                }
+                _ => ControlFlow::Continue(()),
+            },
+            _ => ControlFlow::Continue(()),
+        })
+    }
 }
 
 /// A name that no table has; `has_lines`: the query reads log files.

@@ -129,8 +129,10 @@ fn each_scan(plan: &LogicalPlan, mut each: impl FnMut(&logical::TableScan)) {
 /// A text that is no value of a type: one of the query itself, or of the data.
 fn of_text(text: &str, ran: &Ran<'_>) -> Option<Error> {
     let (value, ty) = unfit(text)?;
-    let of_data = || ran.unfit(value, ty);
-    Some(of_literal(value, ty, ran.sql).unwrap_or_else(of_data))
+    // What the query compares with may stand in the data, too: it is of the query only where nothing else becomes such a value.
+    let is_of_data = !ran.cast_to(ty).is_empty();
+    let of_query = || of_literal(value, ty, ran.sql).filter(|_| !is_of_data);
+    Some(of_query().unwrap_or_else(|| ran.unfit(value, ty)))
 }
 
 /// A division by zero.
