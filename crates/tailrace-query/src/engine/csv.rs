@@ -8,7 +8,6 @@ use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, TableReference};
-use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{CsvReadOptions, SessionContext};
 
 use super::Engine;
@@ -73,12 +72,11 @@ impl Engine {
     }
 
     async fn first_rows_of_csv(&self, path: &str) -> datafusion::common::Result<RecordBatch> {
-        let state = self.context.state();
         // Of a large file, several threads would read several parts, and the first rows would be those of the fastest.
-        let config = state.config().clone().with_target_partitions(1);
+        let config = self.context.copied_config().with_target_partitions(1);
         let config = config.with_repartition_file_scans(false);
-        let state = SessionStateBuilder::new_from_existing(state).with_config(config);
-        let context = SessionContext::new_with_state(state.build());
+        let runtime = self.context.runtime_env();
+        let context = SessionContext::new_with_config_rt(config, runtime);
         let options = CsvReadOptions::new().has_header(false);
         let rows = context.read_csv(path, options).await?;
         let batches = rows.limit(0, Some(ROWS_SAMPLED))?.collect().await?;
