@@ -1,5 +1,6 @@
 //! Why a query was refused, with the place in its text.
 
+mod arguments;
 mod memory;
 mod planning;
 mod running;

@@ -31,7 +31,7 @@ impl Visitor for Stars {
 }
 
 /// The columns that EXCLUDE and EXCEPT leave out.
-fn excluded(options: &WildcardAdditionalOptions) -> Vec<String> {
+pub(crate) fn excluded(options: &WildcardAdditionalOptions) -> Vec<String> {
     let exclude = match &options.opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
         Some(ExcludeSelectItem::Multiple(names)) => names,

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::Error;
+use crate::star::excluded;
 
 /// Leaves the columns that were `added` to tables, by the names of these, out of every `*`.
 ///
@@ -289,21 +290,13 @@ fn excluding(
     if added.is_empty() {
         return options;
     }
+    let known: BTreeSet<String> = excluded(&options).into_iter().collect();
     let given = match options.opt_exclude.take() {
         Some(ExcludeSelectItem::Single(name)) => vec![name],
         Some(ExcludeSelectItem::Multiple(names)) => names,
         None => Vec::new(),
     };
-    let except = options.opt_except.iter();
-    let except = except.flat_map(|it| {
-        [
-            vec![&it.first_element],
-            it.additional_elements.iter().collect(),
-        ]
-    });
-    let except = except.flatten().map(|ident| ident.value.as_str());
-    let known: BTreeSet<_> = given.iter().filter_map(value_of).chain(except).collect();
-    let added = added.iter().filter(|name| !known.contains(name.as_str()));
+    let added = added.iter().filter(|name| !known.contains(*name));
     let added: Vec<_> = added
         .map(|name| {
             ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
@@ -311,8 +304,8 @@ fn excluding(
             ))])
         })
         .collect();
-    let excluded = [given, added].concat();
-    options.opt_exclude = (!excluded.is_empty()).then_some(ExcludeSelectItem::Multiple(excluded));
+    let all = [given, added].concat();
+    options.opt_exclude = (!all.is_empty()).then_some(ExcludeSelectItem::Multiple(all));
     options
 }
 
