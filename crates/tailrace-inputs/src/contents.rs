@@ -13,6 +13,8 @@ use crate::gzip_members::GzipMembers;
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// What follows the first byte, 0x50 to 0x5f, of a frame of zstd that is to be skipped: pzstd(1) begins with one.
+const ZSTD_SKIPPED: &[u8] = b"\x2a\x4d\x18";
 
 /// Bytes that are read to their end once, as a command reads them that does not follow files.
 pub struct Contents {
@@ -137,7 +139,9 @@ impl Contents {
             is_unreadable: Arc::clone(&is_unreadable),
         });
         let head = raw.fill_buf()?;
-        let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
+        let is_gzip = head.starts_with(GZIP);
+        let is_skipped = matches!(head, [0x50..=0x5f, rest @ ..] if rest.starts_with(ZSTD_SKIPPED));
+        let is_zstd = is_skipped || head.starts_with(ZSTD);
         let used = Arc::<AtomicU64>::default();
         let bytes = Arc::clone(&used);
         let (bytes, command): (Box<dyn Read + Send>, _) = if is_gzip {
@@ -246,6 +250,20 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_is_skipped_may_come_first() {
+        let text = b"{\"n\":1}\n";
+        for first in [0x50, 0x5f] {
+            let skipped = [&[first], ZSTD_SKIPPED, &[4, 0, 0, 0], &[1, 2, 3, 4]].concat();
+            let frame = zstd::bulk::compress(text, 1).unwrap();
+            let bytes = [skipped, frame].concat();
+            let mut contents = Contents::of(Box::new(io::Cursor::new(bytes))).unwrap();
+            let mut read = Vec::new();
+            contents.read_to_end(&mut read).unwrap();
+            assert_eq!(read, text);
+        }
+    }
+
+    #[test]
     fn a_reader_that_fails_is_no_damage() {
         let mut file = Vec::new();
         let text: Vec<u8> = (0..50_000_u32)
@@ -269,5 +287,10 @@ mod tests {
         let mut damaged = file.clone();
         damaged[file.len() / 2..][..64].fill(0xff);
         assert!(said(&damaged, None).starts_with("the file is damaged, at byte "));
+        file.extend(b"rest");
+        let end = file.len() - 4;
+        let said = said(&file, None);
+        let begin = format!("the file is damaged, at byte {end} (bytes follow that are no gzip)");
+        assert!(said.starts_with(&begin), "{said}");
     }
 }

@@ -3,9 +3,12 @@
 //! Zeros behind a member are padding, as gzip(1) has it; anything else there must be another member. Never reads what is behind an
 //! error.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 
 use flate2::bufread::GzDecoder;
+
+/// The first byte of a member.
+const BEGIN: u8 = 0x1f;
 
 /// Decompresses what a reader gives.
 #[derive(Debug)]
@@ -49,10 +52,15 @@ fn is_at_end(raw: &mut impl BufRead) -> io::Result<bool> {
             return Ok(true);
         }
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-        let is_padding = zeros == bytes.len();
+        let next = bytes.get(zeros).copied();
         raw.consume(zeros);
-        if !is_padding {
-            return Ok(false);
+        match next {
+            None => {}
+            Some(BEGIN) => return Ok(false),
+            Some(_) => {
+                let text = "bytes follow that are no gzip";
+                return Err(io::Error::new(ErrorKind::InvalidData, text));
+            }
         }
     }
 }

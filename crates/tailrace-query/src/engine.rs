@@ -34,11 +34,13 @@ use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::footers;
 use crate::input::Input;
+use crate::joins::check_joins;
 use crate::multiset::paired;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
 use crate::row_wise::check_row_wise;
+use crate::set_comparison::told_apart;
 use crate::star::left_out;
 use crate::wildcard::{check_counts, constraint_of, without_added};
 use tailrace_scan::Type;
@@ -188,6 +190,7 @@ impl Engine {
         let mut query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
         check_counts(&query)?;
         check_operands(&query)?;
+        check_joins(&query)?;
         let names = names(&query);
         let state = self.context.state();
         let tables = state
@@ -241,7 +244,7 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
-        let plan = paired(plan).map_err(refused)?;
+        let plan = paired(plan).and_then(told_apart).map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
     }
 

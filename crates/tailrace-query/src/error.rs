@@ -1,7 +1,9 @@
 //! Why a query was refused, with the place in its text.
 
 mod arguments;
+mod clauses;
 mod memory;
+mod operators;
 mod planning;
 mod running;
 
@@ -9,7 +11,7 @@ use std::fmt::{self, Write};
 
 use datafusion::common::{DataFusionError, SchemaError};
 
-pub(crate) use self::planning::check_operands;
+pub(crate) use self::planning::{check_operands, place_of};
 pub(crate) use self::running::{Ran, reads_lines};
 
 /// What helps where a line of a CSV file has more or fewer fields than the others.

@@ -1,33 +1,11 @@
 //! What is said of queries that are refused or fail: what is wrong, where, and what to do.
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
+mod asked;
 
-use tailrace_query::{Engine, Error, Input, Options, Type};
+use tailrace_query::Options;
 
-const LOGS: &str = r#"{"dur":"12","k":1,"status":200,"name":"n1","time":"2026-03-01T10:00:00Z"}
-{"dur":"a","k":0,"status":"ok","name":"n2"}
-"#;
-
-/// The rows as CSV, or why there are none. `DIR` in the query is the directory.
-fn ask(dir: &Path, sql: &str, options: Options) -> Result<String, Error> {
-    let logs = dir.join("d.log");
-    std::fs::write(&logs, LOGS).unwrap();
-    let sql = sql.replace("DIR", dir.to_str().unwrap());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let engine = Engine::new(options).unwrap();
-        let plan = engine.plan(&sql, &[Input::File(logs)]).await?;
-        let mut out = arrow_json::LineDelimitedWriter::new(Vec::new());
-        plan.run(|batch| {
-            out.write(&batch).unwrap();
-            true
-        })
-        .await?;
-        out.finish().unwrap();
-        Ok(String::from_utf8(out.into_inner()).unwrap())
-    })
-}
+use asked::ask;
 
 /// Checks the lines that a person is told, below the excerpt of the query: what is wrong, and then what to do.
 #[track_caller]
@@ -120,7 +98,7 @@ fn names_are_looked_at_for_what_was_meant() {
     check(
         "SELECT k FROM logs WHERE name = \"it's\"",
         "there is no column `it's`",
-        Some("it's"),
+        Some("\"it's"),
         "In double quotes stands a column; a text stands in single ones: 'it''s'. A key that the beginning of the files lacks becomes a column by `--columns it's=text`.",
     );
     check(
@@ -224,105 +202,6 @@ fn an_order_that_exhausts_the_memory_is_named() {
     assert_eq!(error.hint.as_deref(), Some("raise `--memory-limit`"));
 }
 
-/// Of a CSV file with these lines, named `a.csv`.
-fn of_csv(lines: &str, columns: &[(&str, Type)]) -> Result<String, Error> {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("a.csv"), lines).unwrap();
-    let columns = columns.iter().map(|(name, ty)| ((*name).to_owned(), *ty));
-    let options = Options {
-        columns: columns.collect(),
-        ..Options::default()
-    };
-    let told = ask(dir.path(), "SELECT * FROM 'DIR/a.csv'", options);
-    let path = dir.path().join("a.csv").display().to_string();
-    told.map_err(|error| Error {
-        message: error.message.replace(&path, "a.csv"),
-        ..error
-    })
-}
-
-#[track_caller]
-fn check_csv(lines: &str, message: &str, hint: &str) {
-    let error = of_csv(lines, &[]).unwrap_err();
-    assert_eq!(error.message, message);
-    assert_eq!(error.hint.as_deref(), Some(hint));
-    assert!(!error.is_usage);
-}
-
-#[test]
-fn csv_files_are_named_with_what_is_wrong() {
-    let fields = "give every line as many fields as the header has; a value with a comma or a quote stands in double quotes";
-    let numbers: String = (0..20_000).map(|n| format!("x,{n}\n")).collect();
-    check_csv(
-        &format!("s,n\n{numbers}y,abc\n"),
-        "a.csv: the value 'abc' in the column `n` is no int64, which is its type by the first rows or by `--columns`",
-        "`--columns n=text` reads the column as text",
-    );
-    check_csv(
-        &format!("s,n\n{numbers}y,1,2\n"),
-        "a.csv: a line does not have as many fields as the header: 3 instead of 2",
-        fields,
-    );
-    check_csv(
-        "a,b\n1,2\n3\n",
-        "a.csv: line 3 does not have as many fields as the lines before it: 1 instead of 2",
-        fields,
-    );
-    check_csv(
-        "id,x,id\n1,2,3\n",
-        "a.csv: the header names `id` more than once",
-        "give each column a name of its own in the first line",
-    );
-}
-
-#[test]
-fn csv_columns_have_the_types_that_are_asked_for() {
-    let lines = "zip,n,t\n00501,1,2026-03-01T10:00:00Z\n10001,0,\n";
-    let rows = |columns: &[(&str, Type)]| of_csv(lines, columns).unwrap();
-    // Zeros at the beginning are no part of a number; one alone is.
-    let first = rows(&[]).lines().next().unwrap().to_owned();
-    assert!(first.starts_with(r#"{"zip":"00501","n":1,"#), "{first}");
-    let asked = rows(&[
-        ("zip", Type::Int64),
-        ("n", Type::Text),
-        ("t", Type::Timestamp),
-    ]);
-    assert_eq!(
-        asked,
-        "{\"zip\":501,\"n\":\"1\",\"t\":\"2026-03-01T10:00:00Z\"}\n{\"zip\":10001,\"n\":\"0\"}\n"
-    );
-    let error = of_csv(lines, &[("m", Type::Text)]).unwrap_err();
-    assert_eq!(error.message, "`--columns`: there is no column `m`");
-    assert_eq!(error.hint.as_deref(), Some("the columns are zip, n, t"));
-}
-
-/// Several threads read a large file; its types come from its first lines all the same.
-#[test]
-fn the_first_lines_of_a_large_csv_file_tell_its_types() {
-    let dir = tempfile::tempdir().unwrap();
-    let filler = "x".repeat(100);
-    let mut lines = "zip,text\n".to_owned();
-    for n in 0..120_000 {
-        // One of the last lines that count has zeros at its beginning.
-        let zip = if n == 990 { "00501" } else { "10001" };
-        lines += &format!("{zip},{filler}\n");
-    }
-    std::fs::write(dir.path().join("a.csv"), lines).unwrap();
-    for partitions in [2, 4, 8] {
-        let options = Options {
-            partitions,
-            // Batches have fewer rows than are looked at.
-            memory_bytes: 64 << 20,
-            ..Options::default()
-        };
-        let sql = "SELECT zip, count(*) AS n FROM 'DIR/a.csv' GROUP BY zip ORDER BY zip";
-        assert_eq!(
-            ask(dir.path(), sql, options).unwrap(),
-            "{\"zip\":\"00501\",\"n\":1}\n{\"zip\":\"10001\",\"n\":119999}\n"
-        );
-    }
-}
-
 /// A key may be called as a word of SQL.
 #[test]
 fn a_column_may_be_called_from() {
@@ -338,4 +217,123 @@ fn a_column_may_be_called_from() {
             "{\"to\":\"c\"}\n"
         );
     }
+}
+
+#[test]
+fn clauses_say_what_cannot_stand_in_them() {
+    check(
+        "SELECT k AS x FROM logs WHERE x = 1",
+        "`x` is a name that SELECT gives, and cannot be used here",
+        Some("x = 1"),
+        "write `k` instead of `x`",
+    );
+    check(
+        "SELECT name, count(*) FROM logs",
+        "`name` stands in SELECT beside groups, and is not in GROUP BY",
+        Some("name"),
+        "add it to GROUP BY, or take one value of each group, as `max(name)` does",
+    );
+    check(
+        "SELECT name FROM logs GROUP BY name HAVING k > 1",
+        "`k` stands in HAVING beside groups, and is not in GROUP BY",
+        Some("k > 1"),
+        "add it to GROUP BY, or take one value of each group, as `max(k)` does",
+    );
+    check(
+        "SELECT k FROM logs WHERE count(*) > 1",
+        "an aggregate function cannot stand in WHERE",
+        Some("count"),
+        "HAVING compares groups: GROUP BY ... HAVING count(*) > 1",
+    );
+    check(
+        "SELECT k FROM logs WHERE rank() OVER (ORDER BY k) = 1",
+        "a window function cannot stand here, only in SELECT and ORDER BY",
+        Some("rank"),
+        "in a subquery: SELECT * FROM (SELECT *, row_number() OVER (ORDER BY ...) AS n FROM ...) WHERE n = 1",
+    );
+    check(
+        "SELECT k FROM logs ORDER BY 3",
+        "ORDER BY 3: SELECT has 1 column(s)",
+        Some("3"),
+        "a number there is the place of a column in SELECT, from 1",
+    );
+    check(
+        "SELECT k, name FROM logs UNION ALL SELECT k FROM logs",
+        "the queries that are put together have different numbers of columns",
+        Some("UNION"),
+        "NULL stands for a column that one of them lacks",
+    );
+}
+
+#[test]
+fn functions_and_names_say_what_is_near() {
+    check(
+        "SELECT lag(k) FROM logs",
+        "`lag` is a function of windows, and needs OVER",
+        Some("lag"),
+        "write lag(...) OVER (ORDER BY ...)",
+    );
+    check(
+        "SELECT uper(name) FROM logs",
+        "there is no function `uper`",
+        Some("uper"),
+        "did you mean `upper`?",
+    );
+    check(
+        "SELECT k FROM logs a JOIN logs b ON a.k = b.k",
+        "`k` is a column of several tables",
+        Some("k"),
+        "name its table: `a.k` or `b.k`",
+    );
+    check(
+        "SELECT k, name AS k FROM logs",
+        "two columns of the result are called `k`",
+        Some("k"),
+        "give one another name, as in `x AS other`",
+    );
+    check(
+        "SELECT k::foo FROM logs",
+        "there is no type `foo`",
+        Some("foo"),
+        "types are TEXT, BIGINT, DOUBLE, BOOLEAN, TIMESTAMP, DATE and DECIMAL(precision, scale)",
+    );
+}
+
+#[test]
+fn operators_say_which_types_stand_beside_them() {
+    check(
+        "SELECT name + 1 FROM logs",
+        "`name + 1` has text and int64 beside `+`, which does not take them",
+        Some("name"),
+        "TRY_CAST(x AS DOUBLE) is the number that a text is, or NULL; `||` puts texts together",
+    );
+    check(
+        "SELECT timestamp + 1 FROM logs",
+        "`timestamp + 1` has timestamp and int64 beside `+`, which does not take them",
+        Some("timestamp"),
+        "a time is moved by an interval: timestamp + INTERVAL '1 hour'",
+    );
+    check(
+        "SELECT NOT name FROM logs",
+        "`NOT name`: `NOT` takes a condition",
+        Some("name"),
+        "compare the column first, as in NOT x = 'y'",
+    );
+    check(
+        "SELECT k FROM logs WHERE name",
+        "a condition is true or false, and `name` is text",
+        Some("name"),
+        "compare it with something, or write `name IS NOT NULL`",
+    );
+}
+
+/// DataFusion would give NULL as the key of a row that only the table on the right has.
+#[test]
+fn outer_joins_do_not_merge_keys_of_the_right() {
+    check(
+        "SELECT k FROM logs a FULL JOIN logs b USING (k)",
+        "USING is not supported in FULL JOIN: `k` would be NULL in rows that only the table on the right has",
+        Some("k)"),
+        "join `ON a.k = b.k`, and select `coalesce(a.k, b.k) AS k`",
+    );
 }

@@ -1,21 +1,43 @@
-//! CSV files as tables. DataFusion finds their types; here are those that are asked for, and what it would get wrong.
+//! CSV files as tables. The first rows tell types and what is wrong; DataFusion reads the rest.
+//!
+//! Files of one table may have other columns, or the same in another order, as exports of other days have: rows are put together
+//! by the names of columns. One file is read by one thread, as only its beginning tells which line ends stand in quotes.
 
-use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Field, Schema};
-use arrow::record_batch::RecordBatch;
-use datafusion::common::{DataFusionError, TableReference};
-use datafusion::prelude::{CsvReadOptions, SessionContext};
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::datasource::file_format::options::ReadOptions;
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::prelude::CsvReadOptions;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::Engine;
-use crate::error::{CSV_LINE, Error, text_of};
+use crate::csv_head::{Head, common};
+use crate::error::{Error, text_of};
+use crate::expand::expand;
+use crate::input::Input;
 use crate::table::data_type;
 
-/// Rows that types come from, as DataFusion has it.
-const ROWS_SAMPLED: usize = 1000;
+/// What stands for itself in the path of a URL.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'_');
+
+/// Files that have the same columns in the same order.
+#[derive(Debug)]
+struct Group {
+    names: Vec<String>,
+    inputs: Vec<Input>,
+}
+
+type Columns = Vec<(String, DataType)>;
 
 impl Engine {
     /// Registers the CSV files of a path as a table, and gives its columns.
@@ -23,114 +45,118 @@ impl Engine {
     /// # Errors
     ///
     /// The beginning of a file cannot be read, or is no table.
-    pub(super) async fn add_csv(
-        &self,
-        name: TableReference,
-        path: &str,
-    ) -> Result<Vec<String>, Error> {
-        let failed = |error: DataFusionError| csv_error(path, &error);
-        let head = self.head_of_csv(path).await;
-        let names = head.iter().map(first_text);
-        check_names(path, names)?;
-        let registered = self
-            .context
-            .register_csv(name.clone(), path, CsvReadOptions::new());
-        registered.await.map_err(failed)?;
-        let table = self.context.table_provider(name.clone()).await;
-        let found = table.map_err(failed)?.schema();
-        let wanted = |(at, field): (usize, &Arc<Field>)| {
-            let asked = self.options.columns.iter().rev();
-            let mut asked = asked.filter(|(name, _)| name == field.name());
-            let ty = match asked.next() {
-                Some((_, ty)) => data_type(*ty),
-                None if head.get(at).is_some_and(has_leading_zeros) => DataType::Utf8View,
-                None => field.data_type().clone(),
-            };
-            Field::new(field.name(), ty, true)
-        };
-        let fields = found.fields().iter().enumerate().map(wanted);
-        let schema = Schema::new(fields.collect::<Vec<_>>());
-        let names = schema.fields().iter().map(|field| field.name().clone());
-        let names = names.collect();
-        let is_same = |(a, b): (&Arc<Field>, &Arc<Field>)| a.data_type() == b.data_type();
-        if !schema.fields().iter().zip(found.fields()).all(is_same) {
-            let known = self.context.deregister_table(name.clone());
-            known.map_err(failed)?;
-            let options = CsvReadOptions::new().schema(&schema);
-            let registered = self.context.register_csv(name, path, options);
-            registered.await.map_err(failed)?;
+    pub(super) fn add_csv(&self, name: TableReference, path: &str) -> Result<Vec<String>, Error> {
+        let inputs = expand(&[path.to_owned()]).map_err(|error| Error::failed(&error))?;
+        let (groups, mut columns) = grouped(inputs)?;
+        if columns.is_empty() {
+            return Err(Error {
+                hint: Some("the first line has the names of the columns".to_owned()),
+                ..Error::failure(format!("{path}: there is no line"))
+            });
         }
-        Ok(names)
+        for (name, ty) in &mut columns {
+            let mut asked = self.options.columns.iter().rev();
+            match asked.find(|(asked, _)| asked == name) {
+                Some((_, asked)) => *ty = data_type(*asked),
+                None if *ty == DataType::Null => *ty = DataType::Utf8View,
+                None => {}
+            }
+        }
+        let table = self.csv_table(&groups, &columns);
+        let table = table.map_err(|error| Error::failure(format!("{path}: {}", text_of(&error))));
+        self.add(name, table?)?;
+        Ok(columns.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// The first lines as columns of text, the header among them; none if they cannot be read so.
-    async fn head_of_csv(&self, path: &str) -> Vec<ArrayRef> {
-        let rows = self.first_rows_of_csv(path).await;
-        let columns = rows.as_ref().map_or(&[][..], |rows| rows.columns());
-        let texts = columns.iter().map(|column| cast(column, &DataType::Utf8));
-        texts.collect::<Result<_, _>>().unwrap_or_default()
+    fn csv_table(
+        &self,
+        groups: &[Group],
+        columns: &Columns,
+    ) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+        let [first, others @ ..] = groups else {
+            return datafusion::common::internal_err!("a CSV table without files");
+        };
+        if others.is_empty() {
+            return self.csv_files(first, columns);
+        }
+        let scan = |group: &Group| {
+            // Errors of its rows name it so.
+            let name = group.inputs.first().map(Input::name);
+            let table = provider_as_source(self.csv_files(group, columns)?);
+            LogicalPlanBuilder::scan(TableReference::bare(name.unwrap_or_default()), table, None)
+        };
+        let mut rows = scan(first)?;
+        for group in others {
+            rows = rows.union_by_name(scan(group)?.build()?)?;
+        }
+        Ok(Arc::new(ViewTable::new(rows.build()?, None)))
     }
 
-    async fn first_rows_of_csv(&self, path: &str) -> datafusion::common::Result<RecordBatch> {
-        // Of a large file, several threads would read several parts, and the first rows would be those of the fastest.
-        let config = self.context.copied_config().with_target_partitions(1);
-        let config = config.with_repartition_file_scans(false);
-        let runtime = self.context.runtime_env();
-        let context = SessionContext::new_with_config_rt(config, runtime);
-        let options = CsvReadOptions::new().has_header(false);
-        let rows = context.read_csv(path, options).await?;
-        let batches = rows.limit(0, Some(ROWS_SAMPLED))?.collect().await?;
-        let schema = batches
-            .first()
-            .map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
-        Ok(concat_batches(&schema, &batches)?)
+    /// Files of the same columns as one table.
+    fn csv_files(
+        &self,
+        group: &Group,
+        columns: &Columns,
+    ) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+        let field = |name: &String| {
+            let mut known = columns.iter().filter(|(known, _)| known == name);
+            let ty = known.next().map(|(_, ty)| ty.clone());
+            Field::new(name, ty.unwrap_or(DataType::Utf8View), true)
+        };
+        let fields: Vec<_> = group.names.iter().map(field).collect();
+        let urls = group.inputs.iter().map(url);
+        let urls = urls.collect::<datafusion::common::Result<_>>()?;
+        let context = &self.context;
+        let options = CsvReadOptions::new()
+            .newlines_in_values(true)
+            .to_listing_options(&context.copied_config(), context.copied_table_options());
+        let config = ListingTableConfig::new_with_multi_paths(urls)
+            .with_listing_options(options)
+            .with_schema(Arc::new(Schema::new(fields)));
+        Ok(Arc::new(ListingTable::try_new(config)?))
     }
 }
 
-/// Refuses a header that names a column twice.
-fn check_names<'n>(path: &str, names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
-    let mut known = HashSet::new();
-    let mut names = names.filter(|name| !name.is_empty());
-    match names.find(|name| !known.insert(*name)) {
-        None => Ok(()),
-        Some(name) => Err(Error {
-            hint: Some("give each column a name of its own in the first line".to_owned()),
-            ..Error::failure(format!("{path}: the header names `{name}` more than once"))
-        }),
+/// Files by their columns, and all columns with a type that has the values of all files.
+fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
+    let is_many = inputs.len() > 1;
+    let mut groups: Vec<Group> = Vec::new();
+    let mut columns = Columns::new();
+    for input in inputs {
+        let Some(head) = Head::read(&input, is_many)? else {
+            // An empty file has no rows.
+            continue;
+        };
+        for (name, ty) in head.names.iter().zip(head.types) {
+            match columns.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known = common(known, &ty),
+                None => columns.push((name.clone(), ty)),
+            }
+        }
+        match groups.iter_mut().find(|group| group.names == head.names) {
+            Some(group) => group.inputs.push(input),
+            None => groups.push(Group {
+                names: head.names,
+                inputs: vec![input],
+            }),
+        }
     }
+    Ok((groups, columns))
 }
 
-fn first_text(column: &ArrayRef) -> &str {
-    let texts = column.as_string::<i32>();
-    match texts.len() > 0 && texts.is_valid(0) {
-        true => texts.value(0),
-        false => "",
-    }
-}
-
-/// Whether a column has numbers that begin with zeros, as postal codes do: as numbers they would lose them.
-fn has_leading_zeros(column: &ArrayRef) -> bool {
-    let texts = column.as_string::<i32>();
-    let mut rows = texts.iter().skip(1).flatten();
-    rows.any(|text| {
-        text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-/// What DataFusion says of the beginning of a CSV file.
-fn csv_error(path: &str, error: &DataFusionError) -> Error {
-    let text = error.find_root().strip_backtrace();
-    let lengths = text
-        .split_once("unequal lengths between records on CSV file. Expected ")
-        .and_then(|(_, rest)| rest.split_once(" records, found "))
-        .and_then(|(expected, rest)| Some((expected, rest.split_once(" records at line ")?)));
-    match lengths {
-        Some((expected, (found, line))) => Error {
-            hint: Some(CSV_LINE.to_owned()),
-            ..Error::failure(format!(
-                "{path}: line {line} does not have as many fields as the lines before it: {found} instead of {expected}"
-            ))
-        },
-        None => Error::failure(format!("{path}: {}", text_of(error))),
+/// A file by the URL that DataFusion opens it by. As a path it could be a pattern.
+fn url(input: &Input) -> datafusion::common::Result<ListingTableUrl> {
+    match input {
+        Input::Object(object) => {
+            let location = object.meta.location.as_ref();
+            let path = percent_encode(location.as_bytes(), ENCODED);
+            ListingTableUrl::parse(format!("{}{path}", object.store.url.as_str()))
+        }
+        Input::File(path) => {
+            let path = std::path::absolute(path)?;
+            let path = percent_encode(path.as_os_str().as_bytes(), ENCODED);
+            ListingTableUrl::parse(format!("file://{path}"))
+        }
+        Input::Stdin => datafusion::common::internal_err!("standard input is no CSV file"),
     }
 }

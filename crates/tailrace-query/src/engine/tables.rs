@@ -100,7 +100,11 @@ impl Engine {
     }
 
     /// Registers a table. The files may be others than those of the query before.
-    fn add(&self, name: TableReference, table: Arc<dyn TableProvider>) -> Result<(), Error> {
+    pub(super) fn add(
+        &self,
+        name: TableReference,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<(), Error> {
         let known = self.context.deregister_table(name.clone());
         let added = known.and_then(|_| self.context.register_table(name, table));
         added
@@ -175,6 +179,7 @@ impl Engine {
                 "{path}: a compressed table cannot be read; decompress it first"
             )));
         }
+        let path = path.strip_prefix("file://").unwrap_or(path);
         if is_url(path) {
             let (store, _) = Store::of_url(path).map_err(|error| Error::failed(&error))?;
             self.context
@@ -184,7 +189,7 @@ impl Engine {
         let known = self.context.deregister_table(name.clone());
         known.map_err(failed)?;
         let columns_of_csv = if path.ends_with(".csv") {
-            Some(self.add_csv(name, path).await?)
+            Some(self.add_csv(name, path)?)
         } else {
             let options = ArrowReadOptions::default();
             let added = self.context.register_arrow(name, path, options).await;

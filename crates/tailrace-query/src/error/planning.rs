@@ -6,6 +6,8 @@ use datafusion::common::Column;
 use datafusion::sql::sqlparser::ast::{self, Expr, Spanned, Visit, Visitor};
 
 use super::arguments::of_arguments;
+use super::clauses::{found_name, given_name, of_clause};
+use super::operators::of_operator;
 use super::{Error, word_in};
 use crate::sample::reserved_column;
 
@@ -24,7 +26,7 @@ pub(crate) fn check_operands(query: &ast::Query) -> Result<(), Error> {
         return Ok(());
     };
     Err(Error {
-        place: place_of(&right),
+        place: place_of(&*right),
         hint: Some(
             "complete the expression; a column of this name stands in double quotes".to_owned(),
         ),
@@ -82,8 +84,16 @@ pub(super) fn unknown_column(
         };
     }
     let name = &field.name;
+    let query = tailrace_sql::parse_query(sql).ok();
+    if let Some(error) = query.as_ref().and_then(|query| given_name(name, query)) {
+        return error;
+    }
+    let found = query.as_ref().and_then(|query| found_name(query, name));
     Error {
-        place: word_in(sql, name),
+        place: found
+            .as_ref()
+            .and_then(place_of)
+            .or_else(|| word_in(sql, name)),
         hint: Some(hint_for(name, valid, sql, has_lines)),
         ..Error::usage(format!("there is no column `{name}`"))
     }
@@ -139,7 +149,9 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 /// What is refused for a reason that the query shows.
 pub(super) fn refused(text: &str, sql: &str, has_lines: bool) -> Option<Error> {
     let query = || tailrace_sql::parse_query(sql).ok();
-    if let Some((_, what)) = text.split_once("Physical plan does not support logical expression ") {
+    if let Some((_, what)) = text.split_once("Physical plan does not support logical expression ")
+        && !what.starts_with("WindowFunction")
+    {
         return of_subquery(what, &query()?, sql);
     }
     if text.contains("The subquery should only return one column") {
@@ -148,8 +160,13 @@ pub(super) fn refused(text: &str, sql: &str, has_lines: bool) -> Option<Error> {
     if let Some((value, ty)) = unfit(text) {
         return of_literal(value, ty, sql);
     }
-    let (_, call) = text.split_once("given name and argument types '")?;
-    of_arguments(text, call, &query()?, has_lines)
+    match text.split_once("given name and argument types '") {
+        Some((_, call)) => of_arguments(text, call, &query()?, has_lines),
+        None => {
+            let query = query()?;
+            of_clause(text, &query, sql).or_else(|| of_operator(text, &query))
+        }
+    }
 }
 
 /// A subquery where DataFusion 55 takes none.
@@ -263,7 +280,7 @@ pub(super) fn find(query: &ast::Query, is_it: impl Fn(&Expr) -> bool) -> Option<
     of_select.1.or_else(|| first(query, &is_it))
 }
 
-fn first(node: &impl Visit, is_it: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
+pub(super) fn first(node: &impl Visit, is_it: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
     let found = ast::visit_expressions(node, |expr| match is_it(expr) {
         true => ControlFlow::Break(expr.clone()),
         false => ControlFlow::Continue(()),
@@ -289,13 +306,13 @@ impl Visitor for OfSelect<'_> {
 }
 
 /// Where an expression begins, if its tree says so.
-pub(super) fn place_of(expr: &Expr) -> Option<(usize, usize)> {
-    let start = expr.span().start;
+pub(crate) fn place_of(part: &impl Spanned) -> Option<(usize, usize)> {
+    let start = part.span().start;
     (start.line > 0).then_some((start.line as usize, start.column as usize))
 }
 
 /// Where a text stands in the SQL for the first time.
-fn place_in(sql: &str, text: &str) -> Option<(usize, usize)> {
+pub(super) fn place_in(sql: &str, text: &str) -> Option<(usize, usize)> {
     let lines = sql.lines().enumerate();
     let mut places = lines.filter_map(|(number, line)| {
         let at = line.find(text)?;

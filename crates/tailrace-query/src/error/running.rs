@@ -164,7 +164,7 @@ fn of_division(text: &str, ran: &Ran<'_>) -> Option<Error> {
     };
     if literal(right).is_some() {
         return Some(Error {
-            place: place_of(left),
+            place: place_of(&**left),
             hint: Some("divide by another number".to_owned()),
             ..Error::usage(error)
         });

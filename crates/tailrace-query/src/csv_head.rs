@@ -1,0 +1,236 @@
+//! The first rows of a CSV file: the names of its columns, their types, and what is wrong with it.
+//!
+//! Types are those that `arrow_csv` finds. Numbers with zeros before them, as postal codes have, are text: as numbers they would
+//! lose the zeros.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use arrow_csv::reader::Format;
+use csv::{ByteRecord, Position, ReaderBuilder};
+use object_store::ObjectStoreExt;
+
+use crate::error::{CSV_LINE, Error};
+use crate::input::Input;
+use crate::store;
+
+/// Rows that types come from.
+const ROWS_SAMPLED: usize = 1000;
+/// What is read of a file, and of each of several.
+const HEAD_BYTES: u64 = 1 << 20;
+const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
+
+const QUOTES: &str = "a value that begins with a quote ends with one; a quote within it is doubled";
+
+/// What the first rows of a file tell.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) names: Vec<String>,
+    /// Null where no row has a value.
+    pub(crate) types: Vec<DataType>,
+}
+
+impl Head {
+    /// Reads the first rows; nothing if the file has no line.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is compressed, or its first rows are no table.
+    pub(crate) fn read(input: &Input, is_one_of_many: bool) -> Result<Option<Head>, Error> {
+        let size = match is_one_of_many {
+            true => HEAD_BYTES_OF_MANY,
+            false => HEAD_BYTES,
+        };
+        let mut bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
+        let name = input.name();
+        if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            return Err(Error::failure(format!(
+                "{name}: a compressed table cannot be read; decompress it first"
+            )));
+        }
+        let mut rows = rows(&bytes);
+        if bytes.len() as u64 == size {
+            // There may be more of the last one.
+            let end = rows
+                .pop()
+                .and_then(|row| row.position().map(Position::byte));
+            bytes.truncate(end.unwrap_or(0) as usize);
+            if rows.is_empty() {
+                return Err(Error {
+                    hint: Some(QUOTES.to_owned()),
+                    ..Error::failure(format!(
+                        "{name}: the first line is longer than {size} bytes"
+                    ))
+                });
+            }
+        } else if let Some(line) = unclosed_quote(&bytes) {
+            return Err(Error {
+                hint: Some(QUOTES.to_owned()),
+                ..Error::failure(format!("{name}: the quote in line {line} is not closed"))
+            });
+        }
+        let Some((header, rows)) = rows.split_first() else {
+            return Ok(None);
+        };
+        let names = names(header, &name)?;
+        check_rows(header, rows, &name)?;
+        let format = Format::default().with_header(true);
+        let found = format.infer_schema(&bytes[..], Some(ROWS_SAMPLED));
+        let (found, _) = found.map_err(|error| Error::failure(format!("{name}: {error}")))?;
+        let ty = |(at, field): (usize, &FieldRef)| column_type(at, field.data_type(), rows);
+        let types = found.fields().iter().enumerate().map(ty).collect();
+        Ok(Some(Head { names, types }))
+    }
+}
+
+/// The type of a column that has the values of two; text has all.
+pub(crate) fn common(a: &DataType, b: &DataType) -> DataType {
+    use DataType::{Date32, Float64, Int64, Null, Timestamp};
+    match (a, b) {
+        (Null, other) | (other, Null) => other.clone(),
+        (Int64, Float64) | (Float64, Int64) => Float64,
+        (Date32, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date32) => {
+            Timestamp(*unit, zone.clone())
+        }
+        (Timestamp(a, zone), Timestamp(b, other)) if zone == other => {
+            Timestamp(finer(*a, *b), zone.clone())
+        }
+        (a, b) if a == b => a.clone(),
+        _ => DataType::Utf8View,
+    }
+}
+
+fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
+    [
+        TimeUnit::Nanosecond,
+        TimeUnit::Microsecond,
+        TimeUnit::Millisecond,
+    ]
+    .into_iter()
+    .find(|unit| *unit == a || *unit == b)
+    .unwrap_or(TimeUnit::Second)
+}
+
+/// The first bytes of a file.
+fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
+    let name = input.name();
+    let mut bytes = Vec::new();
+    match input {
+        Input::Object(object) => {
+            let objects = Arc::clone(&object.store.objects);
+            let (location, end) = (object.meta.location.clone(), object.meta.size.min(size));
+            if end > 0 {
+                let read = async move { objects.get_range(&location, 0..end).await };
+                let read = store::wait(read)?.map_err(|error| anyhow!("{}", store::said(&error)));
+                bytes = read.with_context(|| name)?.to_vec();
+            }
+        }
+        Input::File(path) => {
+            ensure!(
+                !input.is_stream(),
+                "{name}: a CSV file is read twice, which a pipe cannot be"
+            );
+            let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+            let read = file.take(size).read_to_end(&mut bytes);
+            read.with_context(|| format!("{name}: cannot be read"))?;
+        }
+        Input::Stdin => bail!("standard input is no CSV file"),
+    }
+    Ok(bytes)
+}
+
+fn rows(bytes: &[u8]) -> Vec<ByteRecord> {
+    let reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(bytes);
+    // Nothing fails when bytes are read that are there, into rows of any length.
+    reader.into_byte_records().flatten().collect()
+}
+
+/// The line of a quote that no other closes before the end, as RFC 4180 has them: a field begins with it, and two stand for one.
+fn unclosed_quote(bytes: &[u8]) -> Option<u64> {
+    let (mut line, mut begun) = (1, None);
+    let mut is_field_start = true;
+    for byte in bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) {
+        match (byte, begun) {
+            (b'"', Some(_)) => begun = None,
+            // The second of two goes on with the field that the first seemed to end.
+            (b'"', None) if is_field_start => begun = Some(line),
+            _ => {}
+        }
+        is_field_start = begun.is_none() && matches!(byte, b',' | b'\n' | b'\r' | b'"');
+        line += u64::from(*byte == b'\n');
+    }
+    begun
+}
+
+/// The names of the columns. One without a name has that of its place.
+fn names(header: &ByteRecord, file: &str) -> Result<Vec<String>, Error> {
+    let mut names = Vec::with_capacity(header.len());
+    let mut known = HashSet::new();
+    for (at, name) in header.iter().enumerate() {
+        let name = match name {
+            b"" => format!("column_{}", at + 1),
+            name => text(name, header, file)?.to_owned(),
+        };
+        if !known.insert(name.clone()) {
+            return Err(Error {
+                hint: Some("give each column a name of its own in the first line".to_owned()),
+                ..Error::failure(format!("{file}: the header names `{name}` more than once"))
+            });
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// Refuses rows that are longer or shorter than the header, or no text.
+fn check_rows(header: &ByteRecord, rows: &[ByteRecord], file: &str) -> Result<(), Error> {
+    for row in rows {
+        if row.len() != header.len() {
+            return Err(Error {
+                hint: Some(CSV_LINE.to_owned()),
+                ..Error::failure(format!(
+                    "{file}: line {} does not have as many fields as the header: {} instead of {}",
+                    line(row),
+                    row.len(),
+                    header.len()
+                ))
+            });
+        }
+        for value in row {
+            text(value, row, file)?;
+        }
+    }
+    Ok(())
+}
+
+fn text<'v>(value: &'v [u8], row: &ByteRecord, file: &str) -> Result<&'v str, Error> {
+    str::from_utf8(value).map_err(|_| Error {
+        hint: Some("convert the file, as `iconv -f latin1 -t utf8` does".to_owned()),
+        ..Error::failure(format!("{file}: line {} is no UTF-8", line(row)))
+    })
+}
+
+fn line(row: &ByteRecord) -> u64 {
+    row.position().map_or(0, Position::line)
+}
+
+/// The type that Arrow found, but for numbers that are more than a number.
+fn column_type(at: usize, found: &DataType, rows: &[ByteRecord]) -> DataType {
+    let mut values = rows.iter().filter_map(|row| row.get(at));
+    match found {
+        DataType::Utf8 => DataType::Utf8View,
+        DataType::Int64 if values.any(has_leading_zero) => DataType::Utf8View,
+        found => found.clone(),
+    }
+}
+
+fn has_leading_zero(value: &[u8]) -> bool {
+    value.len() > 1 && value[0] == b'0' && value.iter().all(u8::is_ascii_digit)
+}

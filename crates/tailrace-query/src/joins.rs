@@ -1,0 +1,99 @@
+//! Joins that DataFusion would answer wrongly.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    self, JoinConstraint, JoinOperator, TableFactor, TableWithJoins, Visit, Visitor,
+};
+
+use crate::error::{Error, place_of};
+
+/// Refuses USING and NATURAL in an outer join that keeps rows of the table on its right. The column that both tables share would
+/// be that of the left one: NULL in a row that only the right one has, where SQL wants the value that there is.
+///
+/// # Errors
+///
+/// There is one.
+pub(crate) fn check_joins(query: &ast::Query) -> Result<(), Error> {
+    match query.visit(&mut Joins) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Joins;
+
+impl Visitor for Joins {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<Error> {
+        for table in &select.from {
+            check_table(table)?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn check_table(table: &TableWithJoins) -> ControlFlow<Error> {
+    let mut left = &table.relation;
+    check_nested(left)?;
+    for join in &table.joins {
+        check_nested(&join.relation)?;
+        let found = match &join.join_operator {
+            JoinOperator::FullOuter(constraint) => Some(("FULL JOIN", constraint)),
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                Some(("RIGHT JOIN", constraint))
+            }
+            _ => None,
+        };
+        if let Some((kind, constraint)) = found {
+            let (words, columns) = match constraint {
+                JoinConstraint::Using(columns) => ("USING", columns.as_slice()),
+                JoinConstraint::Natural => ("NATURAL", &[][..]),
+                _ => ("", &[][..]),
+            };
+            if !words.is_empty() {
+                let column = columns
+                    .first()
+                    .map_or("key".to_owned(), ToString::to_string);
+                let name = |table, other: &str| name_of(table).unwrap_or_else(|| other.to_owned());
+                let (a, b) = (name(left, "a"), name(&join.relation, "b"));
+                return ControlFlow::Break(Error {
+                    place: columns.first().and_then(|name| place_of(name)),
+                    hint: Some(format!(
+                        "join `ON {a}.{column} = {b}.{column}`, and select `coalesce({a}.{column}, {b}.{column}) AS {column}`"
+                    )),
+                    ..Error::usage(format!(
+                        "{words} is not supported in {kind}: `{column}` would be NULL in rows that only the table on the right has"
+                    ))
+                });
+            }
+        }
+        left = &join.relation;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Joins in parentheses.
+fn check_nested(table: &TableFactor) -> ControlFlow<Error> {
+    match table {
+        TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => check_table(table_with_joins),
+        _ => ControlFlow::Continue(()),
+    }
+}
+
+/// What a table is called in a query.
+pub(crate) fn name_of(table: &TableFactor) -> Option<String> {
+    match table {
+        TableFactor::Table {
+            alias: Some(alias), ..
+        }
+        | TableFactor::Derived {
+            alias: Some(alias), ..
+        } => Some(alias.name.to_string()),
+        TableFactor::Table { name, .. } => Some(name.to_string()),
+        _ => None,
+    }
+}

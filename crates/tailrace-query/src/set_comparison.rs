@@ -1,0 +1,41 @@
+//! `x > ALL (SELECT ...)` and ANY. DataFusion 55 compares the column of the subquery by its name, within the subquery: a column of the
+//! same name and table on the left would be taken for the same one. So the column of the subquery gets a name that no other has.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::expr::SetComparison;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
+
+const NAME: &str = "column compared with all or any";
+
+/// The same plan, in which such comparisons have two names.
+pub(crate) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let of_node = |node: LogicalPlan| {
+        node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                Expr::SetComparison(comparison) => {
+                    Ok(Transformed::yes(Expr::SetComparison(renamed(comparison)?)))
+                }
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    };
+    Ok(plan.transform_up_with_subqueries(of_node)?.data)
+}
+
+fn renamed(comparison: SetComparison) -> Result<SetComparison> {
+    let plan = comparison.subquery.subquery;
+    let column = Column::from(plan.schema().qualified_field(0));
+    let plan = LogicalPlanBuilder::from(plan)
+        .project([Expr::Column(column).alias(NAME)])?
+        .build()?;
+    Ok(SetComparison {
+        subquery: Subquery {
+            subquery: Arc::new(plan),
+            ..comparison.subquery
+        },
+        ..comparison
+    })
+}

@@ -1,0 +1,186 @@
+//! CSV files: what their first rows tell, values with line ends, and files that differ.
+#![allow(clippy::unwrap_used)]
+
+mod asked;
+
+use std::path::Path;
+
+use tailrace_query::{Error, Options, Type};
+
+use asked::ask;
+
+/// Of a CSV file with these lines, named `a.csv`.
+fn of_csv(lines: &str, columns: &[(&str, Type)]) -> Result<String, Error> {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.csv"), lines).unwrap();
+    let columns = columns.iter().map(|(name, ty)| ((*name).to_owned(), *ty));
+    let options = Options {
+        columns: columns.collect(),
+        ..Options::default()
+    };
+    let told = ask(dir.path(), "SELECT * FROM 'DIR/a.csv'", options);
+    let path = dir.path().join("a.csv").display().to_string();
+    told.map_err(|error| Error {
+        message: error.message.replace(&path, "a.csv"),
+        ..error
+    })
+}
+
+#[track_caller]
+fn check_csv(lines: &str, message: &str, hint: &str) {
+    let error = of_csv(lines, &[]).unwrap_err();
+    assert_eq!(error.message, message);
+    assert_eq!(error.hint.as_deref(), Some(hint));
+    assert!(!error.is_usage);
+}
+
+#[test]
+fn csv_files_are_named_with_what_is_wrong() {
+    let fields = "give every line as many fields as the header has; a value with a comma or a quote stands in double quotes";
+    let numbers: String = (0..200_000).map(|n| format!("x,{n}\n")).collect();
+    check_csv(
+        &format!("s,n\n{numbers}y,abc\n"),
+        "a.csv: the value 'abc' in the column `n` is no int64, which is its type by the first rows or by `--columns`",
+        "`--columns n=text` reads the column as text",
+    );
+    check_csv(
+        &format!("s,n\n{numbers}y,1,2\n"),
+        "a.csv: a line does not have as many fields as the header: 3 instead of 2",
+        fields,
+    );
+    check_csv(
+        "a,b\n1,2\n3\n",
+        "a.csv: line 3 does not have as many fields as the header: 1 instead of 2",
+        fields,
+    );
+    check_csv(
+        "id,x,id\n1,2,3\n",
+        "a.csv: the header names `id` more than once",
+        "give each column a name of its own in the first line",
+    );
+    check_csv(
+        "a,b\n1,\"x\n2,y\n",
+        "a.csv: the quote in line 2 is not closed",
+        "a value that begins with a quote ends with one; a quote within it is doubled",
+    );
+    check_csv(
+        "",
+        "a.csv: there is no line",
+        "the first line has the names of the columns",
+    );
+}
+
+#[test]
+fn csv_columns_have_the_types_that_are_asked_for() {
+    let lines = "zip,n,t\n00501,1,2026-03-01T10:00:00Z\n10001,0,\n";
+    let rows = |columns: &[(&str, Type)]| of_csv(lines, columns).unwrap();
+    // Zeros at the beginning are no part of a number; one alone is.
+    let first = rows(&[]).lines().next().unwrap().to_owned();
+    assert!(first.starts_with(r#"{"zip":"00501","n":1,"#), "{first}");
+    let asked = rows(&[
+        ("zip", Type::Int64),
+        ("n", Type::Text),
+        ("t", Type::Timestamp),
+    ]);
+    assert_eq!(
+        asked,
+        "{\"zip\":501,\"n\":\"1\",\"t\":\"2026-03-01T10:00:00Z\"}\n{\"zip\":10001,\"n\":\"0\"}\n"
+    );
+    let error = of_csv(lines, &[("m", Type::Text)]).unwrap_err();
+    assert_eq!(error.message, "`--columns`: there is no column `m`");
+    assert_eq!(error.hint.as_deref(), Some("the columns are zip, n, t"));
+}
+
+/// Several threads read a large file; its types come from its first lines all the same.
+#[test]
+fn the_first_lines_of_a_large_csv_file_tell_its_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let filler = "x".repeat(100);
+    let mut lines = "zip,text\n".to_owned();
+    for n in 0..120_000 {
+        // One of the last lines that count has zeros at its beginning.
+        let zip = if n == 990 { "00501" } else { "10001" };
+        lines += &format!("{zip},{filler}\n");
+    }
+    std::fs::write(dir.path().join("a.csv"), lines).unwrap();
+    for partitions in [2, 4, 8] {
+        let options = Options {
+            partitions,
+            // Batches have fewer rows than are looked at.
+            memory_bytes: 64 << 20,
+            ..Options::default()
+        };
+        let sql = "SELECT zip, count(*) AS n FROM 'DIR/a.csv' GROUP BY zip ORDER BY zip";
+        assert_eq!(
+            ask(dir.path(), sql, options).unwrap(),
+            "{\"zip\":\"00501\",\"n\":1}\n{\"zip\":\"10001\",\"n\":119999}\n"
+        );
+    }
+}
+
+/// Rows of these files, `a.csv` and so on, by this query.
+fn of_files(files: &[&str], sql: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, lines) in ('a'..).zip(files) {
+        std::fs::write(dir.path().join(format!("{name}.csv")), lines).unwrap();
+    }
+    rows_in(dir.path(), sql)
+}
+
+fn rows_in(dir: &Path, sql: &str) -> String {
+    let options = Options {
+        partitions: 2,
+        ..Options::default()
+    };
+    ask(dir, sql, options).unwrap()
+}
+
+/// Files are put together by the names of their columns, wherever they stand.
+#[test]
+fn files_with_other_columns_are_one_table() {
+    let files = ["a,b\n1,2\n", "b,a,c\n20,x10,zz\n", "", "a,b\n3,\n"];
+    let sql = "SELECT a, b, c FROM 'DIR/*.csv' ORDER BY a";
+    assert_eq!(
+        of_files(&files, sql),
+        "{\"a\":\"1\",\"b\":2}\n{\"a\":\"3\"}\n{\"a\":\"x10\",\"b\":20,\"c\":\"zz\"}\n"
+    );
+    let sql = "SELECT sum(b) AS n FROM 'DIR/*.csv' WHERE c IS NULL OR c = 'zz'";
+    assert_eq!(of_files(&files, sql), "{\"n\":22}\n");
+    // The whole numbers of one file are numbers of the other.
+    let files = ["n,t\n1,2026-03-01\n", "n,t\n2.5,2026-03-01T10:00:00\n"];
+    let sql = "SELECT n, t FROM 'DIR/*.csv' ORDER BY n";
+    assert_eq!(
+        of_files(&files, sql),
+        "{\"n\":1.0,\"t\":\"2026-03-01T00:00:00\"}\n{\"n\":2.5,\"t\":\"2026-03-01T10:00:00\"}\n"
+    );
+}
+
+/// A file is not divided, as nothing before a line end says that it stands in quotes.
+#[test]
+fn values_may_have_line_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut lines = "id,text\n".to_owned();
+    for n in 0..160_000 {
+        lines += &format!("{n},\"one {:50}\nand \"\"two\"\", {n}\"\n", "");
+    }
+    assert!(lines.len() > 10 << 20);
+    std::fs::write(dir.path().join("a.csv"), lines).unwrap();
+    let sql = "SELECT count(*) AS n, sum(id) AS s, min(length(text)) AS short, max(length(text)) AS long FROM 'DIR/a.csv'";
+    assert_eq!(
+        rows_in(dir.path(), sql),
+        "{\"n\":160000,\"s\":12799920000,\"short\":67,\"long\":72}\n"
+    );
+}
+
+#[test]
+fn headers_may_lack_names_and_files_may_be_called_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w[1]* %.csv"), "\u{feff}a,,b\r\n1,2,x\r\n").unwrap();
+    let sql = "SELECT * FROM 'DIR/w[1]* %.csv'";
+    assert_eq!(
+        rows_in(dir.path(), sql),
+        "{\"a\":1,\"column_2\":2,\"b\":\"x\"}\n"
+    );
+    std::fs::write(dir.path().join("h.csv"), "a,b\n").unwrap();
+    assert_eq!(rows_in(dir.path(), "SELECT * FROM 'DIR/h.csv'"), "");
+}
