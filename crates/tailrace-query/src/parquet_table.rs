@@ -34,6 +34,11 @@ use crate::store::object::Object;
 /// Two marks and the length of what the footer says.
 const BYTES_MIN: u64 = 12;
 
+/// Rows that are decoded at once. A batch holds the decompressed pages of all columns that its texts are views of: where a condition
+/// leaves few rows of each page, these are many.
+const BATCH_ROWS: usize = 2048;
+const BATCH_ROWS_OF_CONDITION: usize = 1024;
+
 /// Some Parquet files.
 #[derive(Debug)]
 pub(crate) struct ParquetTable {
@@ -233,6 +238,10 @@ impl TableProvider for ParquetTable {
         let source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(options)
             .with_parquet_file_reader_factory(Arc::new(reader));
+        let batch_rows = match others.is_empty() {
+            true => BATCH_ROWS,
+            false => BATCH_ROWS_OF_CONDITION,
+        };
         let config = FileScanConfigBuilder::new(self.store.url.clone(), Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(statistics)
@@ -241,6 +250,7 @@ impl TableProvider for ParquetTable {
             .with_preserve_order(true)
             // A limit before a condition that the files have not met yet would lose rows.
             .with_limit(limit.filter(|_| others.is_empty()))
+            .with_batch_size(Some(batch_rows))
             .build();
         Ok(DataSourceExec::from_data_source(config))
     }
