@@ -36,6 +36,7 @@ use crate::footers;
 use crate::input::Input;
 use crate::joins::check_joins;
 use crate::multiset::paired;
+use crate::names::named;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
@@ -216,6 +217,7 @@ impl Engine {
             self.check_columns(&columns)?;
         }
         without_added(&mut query, added)?;
+        named(&mut query);
         let refused = |error: DataFusionError| Error::of(&error, sql, has_logs);
         if !self.options.bounds.is_empty() && !has_logs {
             return Err(Error {

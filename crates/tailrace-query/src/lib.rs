@@ -23,6 +23,7 @@ mod joins;
 mod kind;
 mod merge;
 mod multiset;
+mod names;
 mod needles;
 mod notes;
 mod order;
