@@ -57,6 +57,8 @@ enum Command {
     Image(image::Args),
     /// Makes the packages of a release: .tar.gz, .deb and .rpm, with checksums and a bill of materials
     Package(package::Args),
+    /// Makes the wheel of the Python package
+    Wheel,
     /// Runs the examples of the book in docs/, and makes a site of it where mdbook is there
     Book(book::Args),
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Page(args) => page::run_alone(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Wheel => python::wheel(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Book(args) => book::command(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {

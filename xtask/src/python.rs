@@ -1,5 +1,5 @@
-//! The step `python`: the wheel of the Python package, made of what the tests left behind, installed beside pyarrow, pandas,
-//! Polars and DuckDB, and tested. `crates/tailrace-python/tests` has the tests, `wheel.py` beside it makes the wheel.
+//! `cargo xtask wheel`: the wheel of the Python package, of a release build; and the step `python`: a wheel made of what the tests
+//! left behind, installed beside pyarrow, pandas, Polars and DuckDB, and tested. `crates/tailrace-python/tests` has the tests, `wheel.py` beside it makes the wheel.
 //!
 //! Everything is installed below the target directory, and nowhere else. Where that cannot be done, the step is skipped with
 //! what to do; in continuous integration it fails.
@@ -18,10 +18,34 @@ const CRATE: &str = "crates/tailrace-python";
 /// The longest the tests may take, in seconds. They take a minute or two.
 const TIMEOUT: &str = "900";
 
+/// Builds the wheel of a release, and prints where it is.
+pub(crate) fn wheel(workspace: &Workspace) -> Result<()> {
+    let python = python(workspace)?;
+    execute(&mut workspace.cargo(&["build", "--release", "--workspace", "--lib"]))?;
+    let library = workspace.target.join("release/lib_tailrace.so");
+    let wheel = assemble(
+        workspace,
+        &python,
+        &library,
+        &workspace.target.join("wheels"),
+    )?;
+    let bytes = fs::metadata(&wheel)
+        .with_context(|| format!("cannot read {wheel}"))?
+        .len();
+    println!("wheel     {wheel}");
+    println!("size      {bytes} bytes ({:.1} MB)", bytes as f64 / 1e6);
+    println!("install   pip install {wheel}");
+    Ok(())
+}
+
+/// A Python that has what the wheel is made and tested with.
+fn python(workspace: &Workspace) -> Result<PathBuf> {
+    venv::python(workspace, STEP, &format!("{CRATE}/requirements.txt"))
+}
+
 /// Adds the step.
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
-    let requirements = format!("{CRATE}/requirements.txt");
-    match venv::python(workspace, STEP, &requirements) {
+    match python(workspace) {
         Ok(python) => {
             steps.run(STEP, || check(workspace, &python));
         }
@@ -35,8 +59,7 @@ fn check(workspace: &Workspace, python: &Path) -> Result<()> {
     let library = build(workspace)?;
     let dir = workspace.target.join(STEP);
     let stripped = strip(workspace, &library, &dir)?;
-    let mut assemble = workspace.command(python, &["crates/tailrace-python/wheel.py"]);
-    let wheel = capture(assemble.arg(&stripped).arg(dir.join("wheels")))?;
+    let wheel = assemble(workspace, python, &stripped, &dir.join("wheels"))?;
     let install = [
         "-m",
         "pip",
@@ -46,7 +69,7 @@ fn check(workspace: &Workspace, python: &Path) -> Result<()> {
         "--no-deps",
         "--force-reinstall",
     ];
-    execute(workspace.command(python, &install).arg(wheel.trim()))?;
+    execute(workspace.command(python, &install).arg(wheel))?;
     let mut tests = workspace.command("timeout", &["--kill-after=10", TIMEOUT]);
     tests
         .arg(python)
@@ -55,6 +78,18 @@ fn check(workspace: &Workspace, python: &Path) -> Result<()> {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PYTHONUTF8", "1");
     execute(&mut tests)
+}
+
+/// Makes a wheel of a native module, and gives its path.
+fn assemble(
+    workspace: &Workspace,
+    python: &Path,
+    library: &Path,
+    directory: &Path,
+) -> Result<String> {
+    let mut assemble = workspace.command(python, &["crates/tailrace-python/wheel.py"]);
+    let wheel = capture(assemble.arg(library).arg(directory))?;
+    Ok(wheel.trim().to_owned())
 }
 
 /// Builds the native module, and gives its path.
