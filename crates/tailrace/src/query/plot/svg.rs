@@ -102,7 +102,9 @@ fn lines(chart: &Chart, (min, max): (f64, f64), top: f64, out: &mut String) -> f
         false => (start, last),
     };
     let x_of = |at: i64| {
-        let share = (at as f64 - from as f64) / (to as f64 - from as f64).max(1.0);
+        // Before it is a float: nanoseconds since 1970 are too many for one.
+        let after = |start: i64, end: i64| (i128::from(end) - i128::from(start)) as f64;
+        let share = after(from, at) / after(from, to).max(1.0);
         area.left + share * (area.right - area.left)
     };
     let (low, high) = (ticks[0], ticks[ticks.len() - 1]);
@@ -130,9 +132,11 @@ fn lines(chart: &Chart, (min, max): (f64, f64), top: f64, out: &mut String) -> f
     for (series, colour) in chart.series.iter().zip(COLOURS) {
         path(&series.points, x_of, y_of, colour, out);
     }
-    let span = ticks::span(start, last);
-    let middle = (area.left + area.right) / 2.0;
-    put(out, (middle, area.bottom + 40.0), "middle", &span);
+    if start < last {
+        let middle = (area.left + area.right) / 2.0;
+        let span = ticks::span(start, last);
+        put(out, (middle, area.bottom + 40.0), "middle", &span);
+    }
     area.bottom + 60.0
 }
 

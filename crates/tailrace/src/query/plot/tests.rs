@@ -126,6 +126,19 @@ fn gaps_are_not_drawn_and_each_column_has_its_scale() {
     insta::assert_snapshot!(drawn(&with_gaps()));
 }
 
+/// It stands in the middle with its label, all of which can be seen.
+#[test]
+fn one_time_alone_is_in_the_middle() {
+    let chart = chart(vec![
+        ("t", minutes([0])),
+        ("n", Arc::new(Int64Array::from(vec![1]))),
+    ]);
+    let svg = svg::draw(&chart);
+    assert!(svg.contains("<circle cx=\"458.2\""), "{svg}");
+    let label = "<text x=\"458.2\" y=\"380.0\" text-anchor=\"middle\">2026-03-01T10:00:00Z";
+    assert!(svg.contains(label), "{svg}");
+}
+
 #[test]
 fn a_column_of_text_names_the_series_which_have_one_scale() {
     let chart = by_level();
