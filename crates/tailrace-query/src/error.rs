@@ -107,7 +107,9 @@ impl Error {
             return memory::exhausted(text, memory_bytes);
         }
         let text = text_of(error);
-        ran.explained(&text).unwrap_or_else(|| Error::failure(text))
+        memory::of_disk(&text)
+            .or_else(|| ran.explained(&text))
+            .unwrap_or_else(|| Error::failure(text))
     }
 
     /// What a person is told, line by line: what happened and where, the place in the SQL, and what to do next.

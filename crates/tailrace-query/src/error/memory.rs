@@ -62,6 +62,26 @@ fn size(bytes: usize) -> String {
     )
 }
 
+/// Rows that wait on disk, where there is no room for them or no directory.
+pub(super) fn of_disk(text: &str) -> Option<Error> {
+    let reason = text.split_once("IO error: ").map(|(_, reason)| reason)?;
+    let reason = match reason.split_once(" at path ") {
+        Some((reason, _)) => reason,
+        None if reason.starts_with("No space left") => reason,
+        None => return None,
+    };
+    Some(Error {
+        hint: Some(
+            "the variable TMPDIR names another directory; a larger `--memory-limit` needs less on disk"
+                .to_owned(),
+        ),
+        ..Error::failure(format!(
+            "rows that do not fit into `--memory-limit` cannot wait in {}: {reason}",
+            std::env::temp_dir().display()
+        ))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +115,23 @@ mod tests {
             "{}",
             side.message
         );
+    }
+
+    #[test]
+    fn a_disk_without_room_is_named() {
+        let of = |text: &str| of_disk(text).map(|error| error.message);
+        let begin = format!(
+            "rows that do not fit into `--memory-limit` cannot wait in {}: ",
+            std::env::temp_dir().display()
+        );
+        assert_eq!(
+            of("Arrow error: Io error: IO error: No space left on device (os error 28)"),
+            Some(format!("{begin}No space left on device (os error 28)"))
+        );
+        assert_eq!(
+            of("IO error: No such file or directory (os error 2) at path \"/nowhere/.tmpGqmsES\""),
+            Some(format!("{begin}No such file or directory (os error 2)"))
+        );
+        assert_eq!(of("IO error: permission denied"), None);
     }
 }
