@@ -1,40 +1,38 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod context;
 mod csv;
 mod memory;
 mod on_disk;
+mod options;
 mod partitions;
 mod plan;
 mod tables;
 mod temporary;
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context;
 use arrow::datatypes::DataType;
 use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
+use self::context::contexts;
 pub(crate) use self::on_disk::threads;
+pub use self::options::Options;
 pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
 pub use self::temporary::Temporary;
-use crate::archive::Archive;
-use crate::bounds::Bounds;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
-use crate::footers;
 use crate::input::Input;
-use crate::joins::check_joins;
+use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
 use crate::notes::Notes;
@@ -43,47 +41,8 @@ use crate::reader::Once;
 use crate::row_wise::check_row_wise;
 use crate::set_comparison::told_apart;
 use crate::star::left_out;
-use crate::wildcard::{check_counts, constraint_of, without_added};
-use tailrace_scan::Type;
-
-/// How a query is run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Types of columns by name, in the place of those of the sample; names that it lacks become columns.
-    pub columns: Vec<(String, Type)>,
-    /// Bounds of the records of every log table.
-    pub bounds: Bounds,
-    /// How much is read and computed at the same time.
-    pub partitions: usize,
-    /// Bytes read at once.
-    pub chunk_bytes: usize,
-    /// A file is not cut into smaller ranges.
-    pub split_bytes_min: u64,
-    /// At most so many rows are made: the first ones, where the query has no order.
-    pub rows_max: Option<usize>,
-    /// The files are followed: the query does not end. These are the words that name the files of `logs`.
-    pub follow: Option<Vec<String>>,
-    /// The rows become files of an archive.
-    pub archive: Option<Archive>,
-    /// What sorts, groups and joins may keep in memory; a query that needs more fails.
-    pub memory_bytes: usize,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            columns: Vec::new(),
-            bounds: Bounds::default(),
-            partitions: std::thread::available_parallelism().map_or(1, usize::from),
-            chunk_bytes: 1 << 20,
-            split_bytes_min: 4 << 20,
-            rows_max: None,
-            follow: None,
-            archive: None,
-            memory_bytes: 1 << 30,
-        }
-    }
-}
+use crate::unsupported::{check_counts, check_joins};
+use crate::wildcard::without_added;
 
 /// Runs one query.
 pub struct Engine {
@@ -96,13 +55,6 @@ pub struct Engine {
     notes: Mutex<Arc<Notes>>,
 }
 
-/// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
-const MERGED_ROW_BYTES: usize = 128 << 10;
-/// Batches have at least so many rows.
-const ROWS_MIN: usize = 256;
-/// And at most so many.
-const ROWS_MAX: usize = 8_192;
-
 impl Engine {
     /// An engine.
     ///
@@ -110,49 +62,7 @@ impl Engine {
     ///
     /// DataFusion refuses a function, which it does not.
     pub fn new(options: Options) -> anyhow::Result<Engine> {
-        // The first rows are those of the first file, and those of followed files come as they come.
-        let is_single = options.rows_max.is_some() || options.follow.is_some();
-        let partitions = if is_single {
-            1
-        } else {
-            options.partitions.max(1)
-        };
-        let batch_rows = match options.follow {
-            // No row waits for others.
-            Some(_) => 1,
-            // A sort on disk merges a batch or two of each of its files at a time.
-            None => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
-        };
-        let mut config = SessionConfig::new()
-            .with_target_partitions(partitions)
-            .with_batch_size(batch_rows)
-            .with_information_schema(false);
-        let settings = config.options_mut();
-        settings.sql_parser.enable_ident_normalization = false;
-        // Conditions are met while Parquet is decoded: of the other columns only those rows are.
-        settings.execution.parquet.pushdown_filters = true;
-        settings.execution.parquet.reorder_filters = true;
-        footers::configure(&mut settings.execution.parquet);
-        // What is kept for merging sorted rows from disk is a part of what is granted.
-        let granted = options.memory_bytes / (16 * partitions);
-        let reserved = &mut settings.execution.sort_spill_reservation_bytes;
-        *reserved = (*reserved).min(granted);
-        settings.execution.time_zone = Some("UTC".to_owned());
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory::fair(options.memory_bytes));
-        let runtime = runtime
-            .build_arc()
-            .context("no temporary files can be made")?;
-        let in_memory = RuntimeEnvBuilder::from_runtime_env(&runtime)
-            .with_memory_pool(memory::in_memory(options.memory_bytes, partitions))
-            .with_disk_manager_builder(
-                DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
-            );
-        let in_memory = in_memory
-            .build_arc()
-            .context("the memory cannot be limited")?;
-        let mut context = SessionContext::new_with_config_rt(config, runtime);
-        datafusion_functions_json::register_all(&mut context)
-            .context("the JSON functions cannot be registered")?;
+        let (context, in_memory) = contexts(&options)?;
         Ok(Engine {
             context,
             in_memory,
@@ -192,7 +102,7 @@ impl Engine {
         check_counts(&query)?;
         check_operands(&query)?;
         check_joins(&query)?;
-        let names = names(&query);
+        let names = mentioned(&query);
         let state = self.context.state();
         let tables = state
             .resolve_table_references(&statement(query.clone()))
@@ -358,43 +268,4 @@ fn check_has_columns(plan: &LogicalPlan) -> Result<(), Error> {
 fn statement(query: ast::Query) -> Statement {
     let query = ast::Statement::Query(Box::new(query));
     Statement::Statement(Box::new(query))
-}
-
-/// The columns that a query names: of reserved columns only those become columns of the table that it speaks of.
-fn names(query: &ast::Query) -> Vec<String> {
-    let mut names = Names::default();
-    let _ = ast::Visit::visit(query, &mut names);
-    let Names(mut names) = names;
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-#[derive(Default)]
-struct Names(Vec<String>);
-
-impl ast::Visitor for Names {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-        match expr {
-            ast::Expr::Identifier(name) => self.0.push(name.value.clone()),
-            ast::Expr::CompoundIdentifier(path) => {
-                self.0.extend(path.iter().map(|it| it.value.clone()));
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
-        for join in select.from.iter().flat_map(|it| &it.joins) {
-            if let Some(ast::JoinConstraint::Using(columns)) = constraint_of(&join.join_operator) {
-                let parts = columns.iter().flat_map(|name| &name.0);
-                let idents = parts.filter_map(ast::ObjectNamePart::as_ident);
-                self.0.extend(idents.map(|ident| ident.value.clone()));
-            }
-        }
-        ControlFlow::Continue(())
-    }
 }

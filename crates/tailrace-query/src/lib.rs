@@ -19,8 +19,8 @@ mod follow;
 mod footers;
 mod hive;
 mod input;
-mod joins;
 mod kind;
+mod mentioned;
 mod merge;
 mod multiset;
 mod names;
@@ -39,6 +39,7 @@ mod star;
 mod store;
 mod table;
 mod threads;
+mod unsupported;
 mod wildcard;
 
 pub use archive::{Archive, Written};

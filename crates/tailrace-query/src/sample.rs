@@ -4,20 +4,23 @@
 //! hold beside fractions, and values of several kinds become text, so that nothing is rounded. A value further on that
 //! does not fit its column is NULL and counted.
 
-use std::collections::HashMap;
+mod keys;
+mod kinds;
+
 use std::sync::PoisonError;
 
 use anyhow::bail;
-use arrow::array::{Array, StringViewArray, UInt8Array};
 use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
-use tailrace_model::json::{Kind, Members, Step, unescaped};
+use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
-use tailrace_scan::{ColumnSource, Config, Scanned, Scanner, Star, Type};
+use tailrace_scan::{ColumnSource, Config, Scanner, Star, Type};
 
+use self::keys::Keys;
+pub(crate) use self::kinds::{Kinds, VALUE_KINDS};
 use crate::bounds::Bounds;
 use crate::input::{Input, Lines};
 use crate::partition::{Part, Source};
-use crate::reader::{Once, Reader, chunk, read_before};
+use crate::reader::{Once, chunk, read_before};
 
 /// Bytes of a file that are looked at.
 pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
@@ -25,8 +28,6 @@ pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
 const FIRST_LINE_MAX: usize = 2 << 20;
 /// Files that are looked at, spread over all of them.
 const SAMPLE_FILES: usize = 16;
-/// Keys that become columns: a plan of more takes DataFusion many seconds.
-const COLUMNS_MAX: usize = 4096;
 /// Bytes of the others: enough to tell how their lines are read.
 const GLANCE_BYTES: usize = 16 * 1024;
 
@@ -63,147 +64,11 @@ pub(crate) struct Sample {
     pub(crate) left_out: u64,
 }
 
-/// The kinds of values other than null.
-pub(crate) const VALUE_KINDS: [Kind; 6] = [
-    Kind::String,
-    Kind::Integer,
-    Kind::Float,
-    Kind::Bool,
-    Kind::Object,
-    Kind::Array,
-];
-
 /// What tables of their own begin with, what they are, and how their names end.
 const TABLES: [(&[u8], &str, &str); 2] = [
     (b"PAR1", "Parquet", "parquet"),
     (b"ARROW1", "Arrow", "arrow"),
 ];
-
-/// What the values of a key are.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kinds {
-    seen: [bool; 8],
-    /// An integer does not fit 64 bits.
-    is_huge: bool,
-    /// An integer is no exact float.
-    is_wide: bool,
-}
-
-impl Kinds {
-    pub(crate) fn add(&mut self, values: &StringViewArray, kinds: &UInt8Array) {
-        for at in (0..kinds.len()).filter(|at| kinds.is_valid(*at)) {
-            let kind = kinds.value(at);
-            self.seen[usize::from(kind) % 8] = true;
-            if kind == Kind::Integer as u8 && values.is_valid(at) {
-                self.add_integer(values.value(at));
-            }
-        }
-    }
-
-    pub(crate) fn add_value(&mut self, kind: Kind, text: &str) {
-        self.seen[kind as usize % 8] = true;
-        if kind == Kind::Integer {
-            self.add_integer(text);
-        }
-    }
-
-    fn add_integer(&mut self, text: &str) {
-        const EXACT: i64 = 1 << 53;
-        match text.parse::<i64>() {
-            Ok(number) => self.is_wide |= !(-EXACT..=EXACT).contains(&number),
-            Err(_) => self.is_huge = true,
-        }
-    }
-
-    pub(crate) fn merge(&mut self, other: Kinds) {
-        for (seen, also) in self.seen.iter_mut().zip(other.seen) {
-            *seen |= also;
-        }
-        self.is_huge |= other.is_huge;
-        self.is_wide |= other.is_wide;
-    }
-
-    pub(crate) fn ty(&self) -> Type {
-        let has = |kind: Kind| self.seen[kind as usize % 8];
-        let others = |kinds: &[Kind]| {
-            VALUE_KINDS
-                .into_iter()
-                .any(|kind| has(kind) && !kinds.contains(&kind))
-        };
-        if has(Kind::Bool) && !others(&[Kind::Bool]) {
-            Type::Boolean
-        } else if has(Kind::Integer) && !others(&[Kind::Integer]) && !self.is_huge {
-            Type::Int64
-        } else if has(Kind::Float)
-            && !others(&[Kind::Integer, Kind::Float])
-            && !self.is_huge
-            && !self.is_wide
-        {
-            Type::Float64
-        } else {
-            Type::Text
-        }
-    }
-}
-
-/// The keys of some records, in the order in which they are met.
-#[derive(Default)]
-struct Keys {
-    names: Vec<String>,
-    kinds: HashMap<String, Kinds>,
-    left_out: u64,
-}
-
-impl Keys {
-    fn add(&mut self, scanned: &Scanned) {
-        for column in &scanned.star {
-            match self.kinds_of(&column.key) {
-                Some(kinds) => kinds.add(&column.values, &column.kinds),
-                None => {
-                    self.left_out += (column.kinds.len() - column.kinds.null_count()) as u64;
-                }
-            }
-        }
-        // Members for which the scanner had no column.
-        for object in scanned.overflow.iter().flatten().flatten() {
-            for (key, value) in Members::new(object) {
-                match unescaped(&key).and_then(|key| self.kinds_of(&key)) {
-                    Some(kinds) => kinds.add_value(value.kind, value.text),
-                    None => self.left_out += 1,
-                }
-            }
-        }
-    }
-
-    /// Adds the keys of a part of a plain file; says whether there are records without any.
-    fn add_part(
-        &mut self,
-        part: &Part,
-        once: &Once,
-        scanner: &mut Scanner,
-    ) -> anyhow::Result<bool> {
-        let mut has_text = false;
-        let mut reader = Reader::new(part, once, SAMPLE_BYTES)?;
-        while let Some(chunk) = reader.next(scanner.searcher(false))? {
-            let scanned = scanner.scan(&chunk.records(0));
-            has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
-            self.add(&scanned);
-        }
-        Ok(has_text)
-    }
-
-    /// What is known of a key, unless there are too many.
-    fn kinds_of(&mut self, key: &str) -> Option<&mut Kinds> {
-        if !self.kinds.contains_key(key) {
-            if self.names.len() >= COLUMNS_MAX {
-                return None;
-            }
-            self.names.push(key.to_owned());
-            self.kinds.insert(key.to_owned(), Kinds::default());
-        }
-        self.kinds.get_mut(key)
-    }
-}
 
 /// The reserved column of this name, unless only an agent on a node knows its values.
 pub(crate) fn reserved_column(name: &str) -> Option<Column> {

@@ -248,40 +248,6 @@ fn common(relations: &[(ObjectName, Vec<String>)]) -> Option<&String> {
     added.find(|name| !seen.insert(*name))
 }
 
-/// Refuses `count(DISTINCT *)`, which DataFusion takes for the count of one constant.
-///
-/// # Errors
-///
-/// The query has it.
-pub(crate) fn check_counts(query: &ast::Query) -> Result<(), Error> {
-    let found = ast::visit_expressions(query, |expr| match expr {
-        ast::Expr::Function(called) if counts_distinct_rows(called) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    match found {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error {
-            hint: Some("SELECT count(*) FROM (SELECT DISTINCT * FROM logs) does".to_owned()),
-            ..Error::usage("count(DISTINCT *) does not count rows")
-        }),
-    }
-}
-
-fn counts_distinct_rows(called: &ast::Function) -> bool {
-    let ast::FunctionArguments::List(list) = &called.args else {
-        return false;
-    };
-    let is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-    let is_all = |arg: &ast::FunctionArg| {
-        use ast::FunctionArgExpr as Arg;
-        matches!(
-            arg,
-            ast::FunctionArg::Unnamed(Arg::Wildcard | Arg::QualifiedWildcard(_))
-        )
-    };
-    is_distinct && list.args.iter().any(is_all)
-}
-
 /// The options of a wildcard that leaves out these columns as well.
 fn excluding(
     mut options: WildcardAdditionalOptions,

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, TableFactor, Visit
 
 use super::planning::{find, first, place_of};
 use super::{Error, word_in};
-use crate::joins::name_of;
+use crate::unsupported::name_of;
 
 /// Functions that are called with OVER only.
 const WINDOWS: [&str; 11] = [

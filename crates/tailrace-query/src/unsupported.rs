@@ -1,4 +1,4 @@
-//! Joins that DataFusion would answer wrongly.
+//! What DataFusion would answer wrongly, and is refused.
 
 use std::ops::ControlFlow;
 
@@ -59,7 +59,7 @@ fn check_table(table: &TableWithJoins) -> ControlFlow<Error> {
                 let name = |table, other: &str| name_of(table).unwrap_or_else(|| other.to_owned());
                 let (a, b) = (name(left, "a"), name(&join.relation, "b"));
                 return ControlFlow::Break(Error {
-                    place: columns.first().and_then(|name| place_of(name)),
+                    place: columns.first().and_then(place_of),
                     hint: Some(format!(
                         "join `ON {a}.{column} = {b}.{column}`, and select `coalesce({a}.{column}, {b}.{column}) AS {column}`"
                     )),
@@ -82,6 +82,40 @@ fn check_nested(table: &TableFactor) -> ControlFlow<Error> {
         } => check_table(table_with_joins),
         _ => ControlFlow::Continue(()),
     }
+}
+
+/// Refuses `count(DISTINCT *)`, which DataFusion takes for the count of one constant.
+///
+/// # Errors
+///
+/// The query has it.
+pub(crate) fn check_counts(query: &ast::Query) -> Result<(), Error> {
+    let found = ast::visit_expressions(query, |expr| match expr {
+        ast::Expr::Function(called) if counts_distinct_rows(called) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error {
+            hint: Some("SELECT count(*) FROM (SELECT DISTINCT * FROM logs) does".to_owned()),
+            ..Error::usage("count(DISTINCT *) does not count rows")
+        }),
+    }
+}
+
+fn counts_distinct_rows(called: &ast::Function) -> bool {
+    let ast::FunctionArguments::List(list) = &called.args else {
+        return false;
+    };
+    let is_distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+    let is_all = |arg: &ast::FunctionArg| {
+        use ast::FunctionArgExpr as Arg;
+        matches!(
+            arg,
+            ast::FunctionArg::Unnamed(Arg::Wildcard | Arg::QualifiedWildcard(_))
+        )
+    };
+    is_distinct && list.args.iter().any(is_all)
 }
 
 /// What a table is called in a query.

@@ -1,0 +1,70 @@
+//! What DataFusion runs a query with: its settings, its memory and its functions.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::{Options, memory};
+use crate::footers;
+
+/// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
+const MERGED_ROW_BYTES: usize = 128 << 10;
+/// Batches have at least so many rows.
+const ROWS_MIN: usize = 256;
+/// And at most so many.
+const ROWS_MAX: usize = 8_192;
+
+/// The context of an engine, and the environment of a query that keeps nothing on disk.
+///
+/// # Errors
+///
+/// DataFusion refuses a function, which it does not.
+pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc<RuntimeEnv>)> {
+    // The first rows are those of the first file, and those of followed files come as they come.
+    let is_single = options.rows_max.is_some() || options.follow.is_some();
+    let partitions = if is_single {
+        1
+    } else {
+        options.partitions.max(1)
+    };
+    let batch_rows = match options.follow {
+        // No row waits for others.
+        Some(_) => 1,
+        // A sort on disk merges a batch or two of each of its files at a time.
+        None => (options.memory_bytes / MERGED_ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX),
+    };
+    let mut config = SessionConfig::new()
+        .with_target_partitions(partitions)
+        .with_batch_size(batch_rows)
+        .with_information_schema(false);
+    let settings = config.options_mut();
+    settings.sql_parser.enable_ident_normalization = false;
+    // Conditions are met while Parquet is decoded: of the other columns only those rows are.
+    settings.execution.parquet.pushdown_filters = true;
+    settings.execution.parquet.reorder_filters = true;
+    footers::configure(&mut settings.execution.parquet);
+    // What is kept for merging sorted rows from disk is a part of what is granted.
+    let granted = options.memory_bytes / (16 * partitions);
+    let reserved = &mut settings.execution.sort_spill_reservation_bytes;
+    *reserved = (*reserved).min(granted);
+    settings.execution.time_zone = Some("UTC".to_owned());
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(memory::fair(options.memory_bytes));
+    let runtime = runtime
+        .build_arc()
+        .context("no temporary files can be made")?;
+    let in_memory = RuntimeEnvBuilder::from_runtime_env(&runtime)
+        .with_memory_pool(memory::in_memory(options.memory_bytes, partitions))
+        .with_disk_manager_builder(
+            DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
+        );
+    let in_memory = in_memory
+        .build_arc()
+        .context("the memory cannot be limited")?;
+    let mut context = SessionContext::new_with_config_rt(config, runtime);
+    datafusion_functions_json::register_all(&mut context)
+        .context("the JSON functions cannot be registered")?;
+    Ok((context, in_memory))
+}
