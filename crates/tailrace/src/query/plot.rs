@@ -1,6 +1,7 @@
 //! `--plot`: the result of a query as a chart, in the terminal, as an SVG document or as a PNG image.
 
 mod data;
+mod outlines;
 mod raster;
 mod svg;
 #[cfg(test)]

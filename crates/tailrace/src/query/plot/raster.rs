@@ -4,18 +4,15 @@
 //! in strips: a tall one takes no more memory than a low one.
 
 use std::io::Write as _;
-use std::sync::Arc;
 
 use anyhow::Context;
 use resvg::tiny_skia::{Color, Pixmap, Transform};
-use resvg::usvg::fontdb::{Database, Source};
-use resvg::usvg::{FontResolver, Options, Tree};
+use resvg::usvg::{Options, Tree};
 
 use super::data::Chart;
+use super::outlines::Outlines;
 use super::svg;
 
-/// A subset of DejaVu Sans; `font/subset.sh` made it.
-const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 /// Pixels of a unit of the document, so that texts are sharp.
 pub(super) const SCALE: u32 = 2;
 /// Rows of pixels that are drawn at a time: 4 MiB.
@@ -27,13 +24,16 @@ const STRIP_ROWS: u32 = 512;
 ///
 /// It cannot be drawn, which is a fault of Tailrace.
 pub(super) fn draw(chart: &Chart) -> anyhow::Result<Vec<u8>> {
-    image(&svg::draw(chart), STRIP_ROWS)
+    let document = || anyhow::Ok(svg::document(chart, Some(&Outlines::new()?)));
+    document()
+        .and_then(|document| image(&document, STRIP_ROWS))
         .context("the chart cannot be drawn as PNG: draw it with `-o svg`")
 }
 
 /// The image of an opaque document, drawn in strips of so many rows.
 pub(super) fn image(document: &str, strip_rows: u32) -> anyhow::Result<Vec<u8>> {
-    let tree = Tree::from_str(document, &options()).context("its SVG document is not valid")?;
+    let tree =
+        Tree::from_str(document, &Options::default()).context("its SVG document is not valid")?;
     let pixels = |units: f32| (units * SCALE as f32).ceil() as u32;
     let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
     let mut bytes = Vec::new();
@@ -57,19 +57,4 @@ pub(super) fn image(document: &str, strip_rows: u32) -> anyhow::Result<Vec<u8>> 
     writer.finish()?;
     file.finish()?;
     Ok(bytes)
-}
-
-/// Draws every text with the font of the binary, whatever font the document asks for. Characters that it lacks are boxes.
-fn options() -> Options<'static> {
-    let mut fonts = Database::new();
-    let font = fonts.load_font_source(Source::Binary(Arc::new(FONT)));
-    let font = font.first().copied();
-    Options {
-        fontdb: Arc::new(fonts),
-        font_resolver: FontResolver {
-            select_font: Box::new(move |_, _| font),
-            select_fallback: Box::new(|_, _, _| None),
-        },
-        ..Options::default()
-    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::data::{Chart, Point};
+use super::outlines::Outlines;
 use super::{thin, ticks};
 use crate::printed;
 
@@ -11,6 +12,8 @@ pub(super) const COLOURS: [&str; super::data::SERIES_MAX] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#666666",
 ];
 const WIDTH: f64 = 900.0;
+/// Height of the letters of all texts.
+const FONT_SIZE: f64 = 13.0;
 /// Height of the area of a chart over a time.
 const HEIGHT: f64 = 320.0;
 const BAR_HEIGHT: f64 = 18.0;
@@ -19,6 +22,19 @@ const CHAR_WIDTH: f64 = 7.5;
 const LABEL_CHARS_MAX: usize = 36;
 /// A line of more points has no dots.
 const DOTS_MAX: usize = 100;
+
+/// What is below the head of a document.
+struct Body<'f> {
+    xml: String,
+    /// The font by which texts are drawn as paths, for those who have none.
+    outlines: Option<&'f Outlines>,
+}
+
+impl std::fmt::Write for Body<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.xml.write_str(text)
+    }
+}
 
 /// Where the values are drawn.
 struct Area {
@@ -30,9 +46,17 @@ struct Area {
 
 /// The document.
 pub(super) fn draw(chart: &Chart) -> String {
+    document(chart, None)
+}
+
+/// The document; with outlines, its texts are paths.
+pub(super) fn document(chart: &Chart, outlines: Option<&Outlines>) -> String {
     let range = Chart::range(chart.series.iter());
-    let mut body = String::new();
-    let names: Vec<_> = chart.series.iter().map(|it| text(&it.name)).collect();
+    let mut body = Body {
+        xml: String::new(),
+        outlines,
+    };
+    let names: Vec<_> = chart.series.iter().map(|it| shortened(&it.name)).collect();
     let top = legend(&names, &mut body);
     let bottom = match (&chart.groups, range) {
         (_, None) => {
@@ -52,19 +76,20 @@ pub(super) fn draw(chart: &Chart) -> String {
             &mut body,
             (10.0, bottom + 18.0 * nth as f64),
             "start",
-            &text(note),
+            &shortened(note),
         );
     }
     let height = bottom + 18.0 * chart.notes.len() as f64;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#333\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{body}</svg>\n"
+         font-family=\"system-ui, sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#333\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
+        body.xml
     )
 }
 
 /// The names of the series in their colours, in as many rows as they need. What is below them begins at the result.
-fn legend(names: &[String], out: &mut String) -> f64 {
+fn legend(names: &[String], out: &mut Body<'_>) -> f64 {
     let (mut x, mut y) = (20.0, 20.0);
     for (name, colour) in names.iter().zip(COLOURS) {
         let width = 34.0 + name.chars().count() as f64 * CHAR_WIDTH;
@@ -83,7 +108,7 @@ fn legend(names: &[String], out: &mut String) -> f64 {
 }
 
 /// Lines over a time; gives where the next element below begins.
-fn lines(chart: &Chart, (min, max): (f64, f64), top: f64, out: &mut String) -> f64 {
+fn lines(chart: &Chart, (min, max): (f64, f64), top: f64, out: &mut Body<'_>) -> f64 {
     let Some((start, last, _)) = chart.times() else {
         return top;
     };
@@ -146,7 +171,7 @@ fn path(
     x_of: impl Fn(i64) -> f64,
     y_of: impl Fn(f64) -> f64,
     colour: &str,
-    out: &mut String,
+    out: &mut Body<'_>,
 ) {
     let places = points
         .iter()
@@ -175,10 +200,10 @@ fn bars(
     groups: &[String],
     (min, max): (f64, f64),
     top: f64,
-    out: &mut String,
+    out: &mut Body<'_>,
 ) -> f64 {
-    let labels: Vec<_> = groups.iter().map(|group| text(group)).collect();
-    let longest = groups.iter().map(|it| shortened(it).chars().count()).max();
+    let labels: Vec<_> = groups.iter().map(|group| shortened(group)).collect();
+    let longest = labels.iter().map(|it| it.chars().count()).max();
     let group_height = BAR_HEIGHT * chart.series.len() as f64 + 8.0;
     let values = chart.series.iter().flat_map(|series| &series.points);
     let written = values.filter_map(|point| Some(ticks::number(point.value?).len()));
@@ -223,19 +248,28 @@ fn bars(
     area.bottom + 38.0
 }
 
-fn line(out: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &str) {
+fn line(out: &mut Body<'_>, (x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &str) {
     let _ = writeln!(
         out,
         "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>"
     );
 }
 
-/// Writes a text that is XML already.
-fn put(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
-    let _ = writeln!(
-        out,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
-    );
+/// Writes a text.
+fn put(out: &mut Body<'_>, (x, y): (f64, f64), anchor: &str, text: &str) {
+    let _ = match out.outlines {
+        Some(outlines) => {
+            let path = outlines.path(text, (x, y), anchor, FONT_SIZE);
+            writeln!(out, "<path d=\"{path}\"/>")
+        }
+        None => {
+            let text = escaped(text);
+            writeln!(
+                out,
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+            )
+        }
+    };
 }
 
 fn shortened(label: &str) -> String {
@@ -246,10 +280,10 @@ fn shortened(label: &str) -> String {
     }
 }
 
-/// A label as XML: shortened, and without what XML cannot hold.
-fn text(label: &str) -> String {
+/// A text as XML, without what that cannot hold.
+fn escaped(text: &str) -> String {
     let mut xml = String::new();
-    for c in shortened(label).chars() {
+    for c in text.chars() {
         match c {
             '&' => xml.push_str("&amp;"),
             '<' => xml.push_str("&lt;"),
