@@ -61,13 +61,10 @@ impl Query {
         let clock = Clock::default();
         let schema = self.schema();
         let branches = on_planning_stack(|| {
-            // Without a session no condition has a meaning alone.
-            let session = Session::new(&clock).ok();
+            let session = Session::new(&clock);
             let branches = self.prepared().iter();
-            let compiled = branches.map(|prepared| match &session {
-                Some(session) => compile_all(session, prepared, &schema, &clock),
-                None => Vec::new(),
-            });
+            let compiled =
+                branches.map(|prepared| compile_all(&session, prepared, &schema, &clock));
             compiled.collect()
         });
         Conditions {

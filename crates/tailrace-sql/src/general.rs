@@ -98,7 +98,7 @@ impl General {
         row_wise: RowWise,
         clock: &Clock,
     ) -> Result<General> {
-        let session = Session::new(clock)?;
+        let session = Session::new(clock);
         let source = Arc::new(BatchStream {
             schema: table_schema(physical),
             batch: Mutex::new(None),
@@ -115,7 +115,7 @@ impl General {
         let physical_plan = |outputs: Outputs| {
             let source = Arc::clone(&source) as Arc<dyn PartitionStream>;
             let logical = plan(&session, prepared.rewritten.query(outputs), source)?;
-            runtime.block_on(session.state().create_physical_plan(&logical))
+            runtime.block_on(session.state()?.create_physical_plan(&logical))
         };
         let whole = Plan {
             plan: physical_plan(Outputs::Numbered)?,
@@ -130,7 +130,7 @@ impl General {
                 outputs,
             })
         };
-        let task = session.context().task_ctx();
+        let task = session.context()?.task_ctx();
         Ok(General {
             source,
             whole,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchemaRef, Result, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef, Result, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::EmptyRecordBatchStream;
@@ -64,7 +64,27 @@ pub(crate) struct Expressions {
     pub(crate) schema: DFSchemaRef,
 }
 
+impl Expressions {
+    /// Those of a query that passes every record through.
+    ///
+    /// # Errors
+    /// Two columns have one name, which those of a query do not.
+    pub(crate) fn none(physical: &Schema) -> Result<Expressions> {
+        let schema = DFSchema::try_from_qualified_schema("logs", &table_schema(physical))?;
+        Ok(Expressions {
+            predicate: None,
+            computed: Vec::new(),
+            schema: Arc::new(schema),
+        })
+    }
+}
+
 impl Rewritten {
+    /// Whether there is nothing to evaluate.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.computed.is_empty() && self.condition.is_none()
+    }
+
     /// The query over the table `logs` of physical columns.
     pub(crate) fn query(&self, outputs: Outputs) -> ast::Query {
         let mut select = self.select.clone();

@@ -9,7 +9,6 @@ mod list;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::error::DataFusionError;
 
 use self::draft::{Draft, Planner, star_of, unify_types};
 use self::list::{Item, list, unify_names};
@@ -119,12 +118,7 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     let places = Positions::new(sql);
     let parts = parse(sql, &places)?;
     at_most(SELECTS_MAX, parts.len(), "SELECTs")?;
-    let internal = |error: DataFusionError| {
-        Position::START
-            .error(planner_message(&error))
-            .with_hint("this is a defect of Tailrace: report it")
-    };
-    let session = Session::new(&Clock::default()).map_err(internal)?;
+    let session = Session::new(&Clock::default());
     let mut analysis = Analysis::new(&session, options, &places);
     // What is passed through comes first, so that expressions find its columns.
     let mut lists = Vec::with_capacity(parts.len());

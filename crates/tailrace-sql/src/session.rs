@@ -4,7 +4,7 @@
 //! are replaced by functions that read a [`Clock`], which the evaluator sets to the observed time of each batch: a
 //! plan made once would freeze DataFusion's own. Never reads the machine's clock.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -58,18 +58,23 @@ pub(crate) enum Function {
     Unknown(Option<String>),
 }
 
-/// A DataFusion session with our functions.
+/// A DataFusion session with our functions, made when something is first planned: it takes memory that a query which passes
+/// records through has no use for.
 pub(crate) struct Session {
-    context: SessionContext,
-    state: SessionState,
+    clock: Clock,
+    made: OnceCell<Made>,
     /// What constants may still make.
     constant_bytes_left: Cell<usize>,
 }
 
-impl Session {
-    /// # Errors
-    /// When DataFusion refuses one of our functions, which it does not.
-    pub(crate) fn new(clock: &Clock) -> Result<Session> {
+/// What DataFusion plans with.
+struct Made {
+    context: SessionContext,
+    state: SessionState,
+}
+
+impl Made {
+    fn new(clock: &Clock) -> Result<Made> {
         let mut config = SessionConfig::new()
             .with_target_partitions(1)
             .with_information_schema(false);
@@ -90,19 +95,37 @@ impl Session {
         }
         guard::install(&context);
         let state = context.state();
-        Ok(Session {
-            context,
-            state,
+        Ok(Made { context, state })
+    }
+}
+
+impl Session {
+    pub(crate) fn new(clock: &Clock) -> Session {
+        Session {
+            clock: clock.clone(),
+            made: OnceCell::new(),
             constant_bytes_left: Cell::new(CONSTANT_BYTES_MAX),
-        })
+        }
     }
 
-    pub(crate) fn context(&self) -> &SessionContext {
-        &self.context
+    fn made(&self) -> Result<&Made> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let made = Made::new(&self.clock)?;
+        Ok(self.made.get_or_init(|| made))
     }
 
-    pub(crate) fn state(&self) -> &SessionState {
-        &self.state
+    /// # Errors
+    /// When DataFusion refuses one of our functions, which it does not.
+    pub(crate) fn context(&self) -> Result<&SessionContext> {
+        Ok(&self.made()?.context)
+    }
+
+    /// # Errors
+    /// As [`Self::context`].
+    pub(crate) fn state(&self) -> Result<&SessionState> {
+        Ok(&self.made()?.state)
     }
 
     /// Looks up a function by its lowercase name.
@@ -110,17 +133,19 @@ impl Session {
         if name == "unnest" {
             return Function::Unnest;
         }
-        if let Some(udf) = self.state.scalar_functions().get(name)
+        let Ok(state) = self.state() else {
+            return Function::Unknown(None);
+        };
+        if let Some(udf) = state.scalar_functions().get(name)
             && !name.starts_with('#')
         {
             return Function::Scalar(Arc::clone(udf));
         }
-        let aggregates = self.state.aggregate_functions();
-        if aggregates.contains_key(name) || self.state.window_functions().contains_key(name) {
+        let aggregates = state.aggregate_functions();
+        if aggregates.contains_key(name) || state.window_functions().contains_key(name) {
             return Function::ManyRows;
         }
-        let names = self
-            .state
+        let names = state
             .scalar_functions()
             .keys()
             .map(String::as_str)
@@ -138,8 +163,9 @@ impl Session {
             expr: expr.clone(),
             alias: None,
         };
+        let state = self.state()?;
         guard::catching("planning", || {
-            self.state
+            state
                 .create_logical_expr_from_sql_expr(expr, schema)?
                 .get_type(schema)
         })
@@ -166,14 +192,11 @@ impl Session {
             expr: expr.clone(),
             alias: None,
         };
+        let state = self.state()?;
         guard::catching("planning", || {
             let schema = DFSchema::empty();
-            let expr = self
-                .state
-                .create_logical_expr_from_sql_expr(expr, &schema)?;
-            let expr = self
-                .state
-                .create_physical_expr(guard::guarded(expr)?.data, &schema)?;
+            let expr = state.create_logical_expr_from_sql_expr(expr, &schema)?;
+            let expr = state.create_physical_expr(guard::guarded(expr)?.data, &schema)?;
             let options = RecordBatchOptions::new().with_row_count(Some(1));
             let row =
                 RecordBatch::try_new_with_options(schema.inner().clone(), Vec::new(), &options)?;
@@ -191,14 +214,15 @@ impl Session {
         source: Arc<dyn PartitionStream>,
     ) -> Result<LogicalPlan> {
         let schema: SchemaRef = Arc::clone(source.schema());
-        let _ = self.context.deregister_table("logs")?;
-        self.context.register_table(
+        let Made { context, state } = self.made()?;
+        let _ = context.deregister_table("logs")?;
+        context.register_table(
             "logs",
             Arc::new(StreamingTable::try_new(schema, vec![source])?),
         )?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         // The only table is in memory, so this future never waits.
-        let planned = self.state.statement_to_plan(statement).now_or_never();
+        let planned = state.statement_to_plan(statement).now_or_never();
         planned.unwrap_or_else(|| {
             datafusion::common::internal_err!("planning waited for a table in memory")
         })
@@ -209,16 +233,16 @@ impl Session {
     /// # Errors
     /// What DataFusion's analyzer refuses.
     pub(crate) fn simplify(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        let plan = self.state.analyzer().execute_and_check(
-            plan,
-            self.state.config_options(),
-            |_, _| {},
-        )?;
+        let state = self.state()?;
+        let options = state.config_options();
+        let plan = state
+            .analyzer()
+            .execute_and_check(plan, options, |_, _| {})?;
         let optimizer = Optimizer::with_rules(vec![
             Arc::new(SimplifyExpressions::new()),
             Arc::new(GuardAll),
         ]);
-        optimizer.optimize(plan, &self.state, |_, _| {})
+        optimizer.optimize(plan, state, |_, _| {})
     }
 }
 

@@ -18,7 +18,9 @@ use crate::error::{Error, Position, Warning, planner_message, type_name};
 use crate::general::General;
 use crate::needles::needles;
 use crate::parse::SelectPart;
-use crate::plan::{Computed, NoRows, Outputs, Rewritten, plan, row_wise, table_schema};
+use crate::plan::{
+    Computed, Expressions, NoRows, Outputs, Rewritten, plan, row_wise, table_schema,
+};
 use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Columns, Star};
@@ -210,6 +212,14 @@ impl Planner<'_> {
     }
 
     fn try_prepare(&self, rewritten: &Rewritten) -> Result<Prepared, DataFusionError> {
+        if rewritten.is_empty() {
+            return Ok(Prepared {
+                rewritten: rewritten.clone(),
+                expressions: Expressions::none(self.schema)?,
+                types: Vec::new(),
+                row_wise: true,
+            });
+        }
         let source = || Arc::new(NoRows(table_schema(self.schema)));
         let scalar = plan(self.session, rewritten.query(Outputs::Scalar), source())?;
         let Some(expressions) = row_wise(self.session, scalar)? else {

@@ -252,9 +252,9 @@ fn calls(function: &Arc<ScalarUDF>, pools: &[ArrayRef], seed: &mut u64) -> usize
 
 #[test]
 fn every_function_survives_extreme_values() {
-    let session = Session::new(&Clock::default()).unwrap();
+    let session = Session::new(&Clock::default());
     let pools = pools();
-    let mut functions: Vec<_> = session.state().scalar_functions().iter().collect();
+    let mut functions: Vec<_> = session.state().unwrap().scalar_functions().iter().collect();
     functions.sort_by_key(|(name, _)| name.as_str());
     let mut seed = 1;
     let mut never = Vec::new();

@@ -11,8 +11,8 @@ const ARGUMENTS_MAX: usize = 4;
 /// One line a function: its name, and the types of its arguments as keys are read for it, a form for each count of
 /// arguments. `-` takes any type; a function without forms takes any types.
 fn functions() -> String {
-    let session = Session::new(&Clock::default()).unwrap();
-    let functions = session.state().scalar_functions();
+    let session = Session::new(&Clock::default());
+    let functions = session.state().unwrap().scalar_functions();
     // Those that stand for operators have names that no query can write.
     let is_written = |name: &&String| !name.starts_with('#');
     let mut names: Vec<&String> = functions.keys().filter(is_written).collect();

@@ -61,8 +61,8 @@ fn conditions() {
 
 #[test]
 fn functions() {
-    let session = Session::new(&Clock::default()).unwrap();
-    let functions = session.state().scalar_functions();
+    let session = Session::new(&Clock::default());
+    let functions = session.state().unwrap().scalar_functions();
     let mut names: Vec<_> = functions.keys().collect();
     names.sort();
     let mut text = String::new();
