@@ -3,10 +3,12 @@
 mod context;
 mod csv;
 mod memory;
+mod nullable_side;
 mod on_disk;
 mod options;
 mod partitions;
 mod plan;
+mod rules;
 mod tables;
 mod temporary;
 
@@ -31,6 +33,7 @@ pub use self::plan::Plan;
 pub use self::temporary::Temporary;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
+use crate::in_subquery::answered;
 use crate::input::Input;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
@@ -156,7 +159,8 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
-        let plan = paired(plan).and_then(told_apart).map_err(refused)?;
+        let plan = paired(plan).and_then(told_apart).and_then(answered);
+        let plan = plan.map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
     }
 

@@ -18,6 +18,7 @@ mod first_rows;
 mod follow;
 mod footers;
 mod hive;
+mod in_subquery;
 mod input;
 mod kind;
 mod mentioned;

@@ -8,7 +8,7 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::SetComparison;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
 
-const NAME: &str = "column compared with all or any";
+const NAME: &str = "column of the subquery";
 
 /// The same plan, in which such comparisons have two names.
 pub(crate) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -26,16 +26,21 @@ pub(crate) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn renamed(comparison: SetComparison) -> Result<SetComparison> {
-    let plan = comparison.subquery.subquery;
+    Ok(SetComparison {
+        subquery: with_own_name(comparison.subquery)?,
+        ..comparison
+    })
+}
+
+/// A subquery of one column, which has a name that no other has.
+pub(crate) fn with_own_name(subquery: Subquery) -> Result<Subquery> {
+    let plan = subquery.subquery;
     let column = Column::from(plan.schema().qualified_field(0));
     let plan = LogicalPlanBuilder::from(plan)
         .project([Expr::Column(column).alias(NAME)])?
         .build()?;
-    Ok(SetComparison {
-        subquery: Subquery {
-            subquery: Arc::new(plan),
-            ..comparison.subquery
-        },
-        ..comparison
+    Ok(Subquery {
+        subquery: Arc::new(plan),
+        ..subquery
     })
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::rules::rules;
 use super::{Options, memory};
 use crate::footers;
 
@@ -63,7 +65,13 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     let in_memory = in_memory
         .build_arc()
         .context("the memory cannot be limited")?;
-    let mut context = SessionContext::new_with_config_rt(config, runtime);
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_physical_optimizer_rules(rules())
+        .build();
+    let mut context = SessionContext::new_with_state(state);
     datafusion_functions_json::register_all(&mut context)
         .context("the JSON functions cannot be registered")?;
     Ok((context, in_memory))

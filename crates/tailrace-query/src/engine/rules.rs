@@ -1,0 +1,101 @@
+//! The rules by which steps of a query are chosen: those of DataFusion 55, but for two of its faults in joins.
+//!
+//! - A condition above a join is pushed down by the names of its columns, where a projection has two of one name: it may reach the
+//!   other table. The logical plan has moved conditions through joins before, rightly, so that nothing is left to be moved there.
+//! - What is constant on one side of a join is taken for constant in its rows, also where the join makes rows without that side.
+//!   See [`super::nullable_side`].
+
+use std::sync::Arc;
+
+use datafusion::common::{JoinType, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
+    SymmetricHashJoinExec,
+};
+
+use super::nullable_side::NullableSides;
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// The rules in their order.
+pub(super) fn rules() -> Vec<Rule> {
+    let known = PhysicalOptimizer::new().rules.into_iter();
+    let known = known.map(|rule| match rule.name() {
+        "FilterPushdown" => Arc::new(BelowJoins {
+            rule,
+            is_of_joins: false,
+        }),
+        "FilterPushdown(Post)" => Arc::new(BelowJoins {
+            rule,
+            is_of_joins: true,
+        }) as Rule,
+        _ => rule,
+    });
+    let first: Rule = Arc::new(NullableSides);
+    std::iter::once(first).chain(known).collect()
+}
+
+/// A rule that is applied to parts of a plan without a join.
+#[derive(Debug)]
+struct BelowJoins {
+    rule: Rule,
+    /// And to joins of such parts: a join tells one of its sides what it has found in the other.
+    is_of_joins: bool,
+}
+
+impl PhysicalOptimizerRule for BelowJoins {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let is_join = join_type(plan.as_ref()).is_some();
+        let has_joins = plan.children().into_iter().any(|child| has_join(child));
+        if !has_joins && (!is_join || self.is_of_joins) {
+            return self.rule.optimize(plan, config);
+        }
+        let children = plan.children().into_iter().cloned();
+        let children = children.map(|child| self.optimize(child, config));
+        let children = children.collect::<Result<Vec<_>>>()?;
+        plan.replace_children(children, recomputed())
+    }
+
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.rule.schema_check()
+    }
+}
+
+fn has_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    join_type(plan.as_ref()).is_some() || plan.children().into_iter().any(has_join)
+}
+
+/// A step whose children have other properties now.
+pub(super) fn recomputed() -> ReplaceChildrenOptions {
+    ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute)
+}
+
+/// The type of a join, if the step is one.
+pub(super) fn join_type(plan: &dyn ExecutionPlan) -> Option<JoinType> {
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        Some(*join.join_type())
+    } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        Some(join.join_type())
+    } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+        Some(*join.join_type())
+    } else if let Some(join) = plan.downcast_ref::<SymmetricHashJoinExec>() {
+        Some(*join.join_type())
+    } else if let Some(join) = plan.downcast_ref::<PiecewiseMergeJoinExec>() {
+        Some(join.join_type())
+    } else {
+        plan.is::<CrossJoinExec>().then_some(JoinType::Inner)
+    }
+}

@@ -1,0 +1,156 @@
+//! `x IN (SELECT ...)` as a condition. DataFusion 55 answers the plain cases rightly: one that stands alone, or beside others with AND,
+//! and whose subquery reads nothing of the query around it. Elsewhere it gives false where SQL gives NULL, which shows in NOT and in
+//! OR; and of a subquery that reads the query around it, it looks for NULL in all rows, not in those that belong to the row at hand.
+//! Such a condition is written in other words here, with EXISTS and counts:
+//!
+//! - `x IN (s)`: there is a row of `s` with `x = column`.
+//! - `x NOT IN (s)`: there is none for which `x = column` is true or NULL.
+//! - Where NULL differs from false: true as above; NULL where `x` is NULL and `s` has a row, or where its column is NULL in one.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Spans};
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, not, when,
+};
+
+use crate::set_comparison::with_own_name;
+
+/// The same plan, with such conditions in other words.
+pub(crate) fn answered(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let of_node = |node: LogicalPlan| match node {
+        LogicalPlan::Filter(filter) => of_filter(filter),
+        other => Ok(Transformed::no(other)),
+    };
+    Ok(plan.transform_up_with_subqueries(of_node)?.data)
+}
+
+fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
+    let schema = filter.input.schema();
+    let mut is_changed = false;
+    let parts = split_conjunction_owned(filter.predicate.clone()).into_iter();
+    let parts = parts.map(|part| {
+        let part = match without_not(part) {
+            Expr::InSubquery(plain) if plain.subquery.outer_ref_columns.is_empty() => {
+                return Ok(Expr::InSubquery(plain));
+            }
+            Expr::InSubquery(found) => {
+                is_changed = true;
+                return alone(found, schema);
+            }
+            other => other,
+        };
+        let part = part.transform_up(|expr| match expr {
+            Expr::InSubquery(found) => Ok(Transformed::yes(anywhere(found, schema)?)),
+            other => Ok(Transformed::no(other)),
+        })?;
+        is_changed |= part.transformed;
+        Ok(part.data)
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    match conjunction(parts) {
+        Some(predicate) if is_changed => {
+            let filter = Filter::try_new(predicate, filter.input)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        }
+        _ => Ok(Transformed::no(LogicalPlan::Filter(filter))),
+    }
+}
+
+/// NOT before IN as a part of it.
+fn without_not(expr: Expr) -> Expr {
+    match expr {
+        Expr::Not(inner) => match without_not(*inner) {
+            Expr::InSubquery(found) => Expr::InSubquery(InSubquery {
+                negated: !found.negated,
+                ..found
+            }),
+            other => not(other),
+        },
+        other => other,
+    }
+}
+
+/// A condition of which only true counts.
+fn alone(found: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let subquery = with_own_name(found.subquery)?;
+    let is_equal = outer(*found.expr, schema)?.eq(column_of(&subquery));
+    match found.negated {
+        false => exists(&subquery, Some(is_equal), false),
+        true => exists(&subquery, Some(is_equal.is_not_false()), true),
+    }
+}
+
+/// A condition that is true, false or NULL.
+fn anywhere(found: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let subquery = with_own_name(found.subquery)?;
+    let column = column_of(&subquery);
+    let is_equal = outer((*found.expr).clone(), schema)?.eq(column.clone());
+    let is_there = exists(&subquery, Some(is_equal), false)?;
+    let has_rows = has_some(&subquery, None)?;
+    let has_null = has_some(&subquery, Some(column.is_null()))?;
+    let is_null = found.expr.is_null().and(has_rows).or(has_null);
+    let null = lit(ScalarValue::Boolean(None));
+    when(is_there, lit(!found.negated))
+        .when(is_null, null)
+        .otherwise(lit(found.negated))
+}
+
+/// Whether a subquery has rows, of which a condition is true.
+fn has_some(subquery: &Subquery, condition: Option<Expr>) -> Result<Expr> {
+    if !subquery.outer_ref_columns.is_empty() {
+        return exists(subquery, condition, false);
+    }
+    // It is the same for all rows: counted once.
+    let counted = LogicalPlanBuilder::from(filtered(subquery, condition)?)
+        .aggregate(Vec::<Expr>::new(), [count(lit(1_i64))])?
+        .build()?;
+    let count = Expr::ScalarSubquery(Subquery {
+        subquery: Arc::new(counted),
+        outer_ref_columns: Vec::new(),
+        spans: Spans::new(),
+    });
+    Ok(count.gt(lit(0_i64)))
+}
+
+fn exists(subquery: &Subquery, condition: Option<Expr>, negated: bool) -> Result<Expr> {
+    let plan = filtered(subquery, condition)?;
+    Ok(Expr::Exists(Exists {
+        subquery: Subquery {
+            outer_ref_columns: plan.all_out_ref_exprs(),
+            subquery: Arc::new(plan),
+            spans: subquery.spans.clone(),
+        },
+        negated,
+    }))
+}
+
+fn filtered(subquery: &Subquery, condition: Option<Expr>) -> Result<LogicalPlan> {
+    let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    match condition {
+        Some(condition) => rows.filter(condition)?.build(),
+        None => rows.build(),
+    }
+}
+
+/// The one column of a subquery.
+fn column_of(subquery: &Subquery) -> Expr {
+    let field = subquery.subquery.schema().qualified_field(0);
+    Expr::Column(Column::from(field))
+}
+
+/// An expression of the query around, as a subquery sees it.
+fn outer(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let outer = expr.transform_up(|expr| match expr {
+        Expr::Column(column) => {
+            let field = Arc::clone(schema.field_from_column(&column)?);
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    Ok(outer?.data)
+}
