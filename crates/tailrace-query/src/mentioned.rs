@@ -2,14 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Visitor};
+
+use tailrace_sql::walk::walk;
 
 use crate::wildcard::constraint_of;
 
 /// The columns that a query names: of reserved columns only those become columns of the table that it speaks of.
 pub(crate) fn mentioned(query: &ast::Query) -> Vec<String> {
     let mut names = Names::default();
-    let _ = Visit::visit(query, &mut names);
+    let _ = walk(query, &mut names);
     let Names(mut names) = names;
     names.sort_unstable();
     names.dedup();

@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Distinct, Expr, Ident, OrderByKind, SelectItem, SetExpr, VisitMut, VisitorMut,
+    self, Distinct, Expr, Ident, OrderByKind, SelectItem, SetExpr, VisitorMut,
 };
+use tailrace_sql::walk::walk_mut;
 
 /// Gives every computed column of a query a name.
 pub(crate) fn named(query: &mut ast::Query) {
-    let _ = VisitMut::visit(query, &mut Names);
+    let _ = walk_mut(query, &mut Names);
 }
 
 struct Names;

@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, ExcludeSelectItem, SelectItem, Visit, Visitor, WildcardAdditionalOptions,
+    self, ExcludeSelectItem, SelectItem, Visitor, WildcardAdditionalOptions,
 };
+use tailrace_sql::walk::walk;
 
 /// The columns that every `*` of a query leaves out. `None` if it has none.
 pub(crate) fn left_out(query: &ast::Query) -> Option<Vec<String>> {
     let mut stars = Stars(None);
-    let _ = query.visit(&mut stars);
+    let _ = walk(query, &mut stars);
     stars.0
 }
 

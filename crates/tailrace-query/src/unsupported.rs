@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, JoinConstraint, JoinOperator, TableFactor, TableWithJoins, Visit, Visitor,
+    self, JoinConstraint, JoinOperator, TableFactor, TableWithJoins, Visitor,
 };
+use tailrace_sql::walk::{first, walk};
 
 use crate::error::{Error, place_of};
 
@@ -15,22 +16,19 @@ use crate::error::{Error, place_of};
 ///
 /// There is one.
 pub(crate) fn check_joins(query: &ast::Query) -> Result<(), Error> {
-    match query.visit(&mut Joins) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    let mut joins = Joins(None);
+    let _ = walk(query, &mut joins);
+    joins.0.map_or(Ok(()), Err)
 }
 
-struct Joins;
+struct Joins(Option<Error>);
 
 impl Visitor for Joins {
-    type Break = Error;
+    type Break = ();
 
-    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<Error> {
-        for table in &select.from {
-            check_table(table)?;
-        }
-        ControlFlow::Continue(())
+    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
+        let found = select.from.iter().try_for_each(check_table);
+        found.map_break(|error| self.0 = Some(error))
     }
 }
 
@@ -90,13 +88,13 @@ fn check_nested(table: &TableFactor) -> ControlFlow<Error> {
 ///
 /// The query has it.
 pub(crate) fn check_counts(query: &ast::Query) -> Result<(), Error> {
-    let found = ast::visit_expressions(query, |expr| match expr {
-        ast::Expr::Function(called) if counts_distinct_rows(called) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    match found {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error {
+    let is_one = |expr: &ast::Expr| match expr {
+        ast::Expr::Function(called) => counts_distinct_rows(called),
+        _ => false,
+    };
+    match first(query, &is_one) {
+        None => Ok(()),
+        Some(_) => Err(Error {
             hint: Some("SELECT count(*) FROM (SELECT DISTINCT * FROM logs) does".to_owned()),
             ..Error::usage("count(DISTINCT *) does not count rows")
         }),

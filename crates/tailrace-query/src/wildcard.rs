@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, ExcludeSelectItem, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitorMut,
     WildcardAdditionalOptions,
 };
+use tailrace_sql::walk::walk_mut;
 
 use crate::error::Error;
 use crate::star::excluded;
@@ -28,11 +29,10 @@ pub(crate) fn without_added(
         added,
         shadows: Vec::new(),
         tables: Vec::new(),
+        error: None,
     };
-    match VisitMut::visit(query, &mut wildcards) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    let _ = walk_mut(query, &mut wildcards);
+    wildcards.error.map_or(Ok(()), Err)
 }
 
 struct Wildcards {
@@ -41,18 +41,19 @@ struct Wildcards {
     shadows: Vec<Vec<String>>,
     /// What WITH gives names to in each of them, once it has been visited.
     tables: Vec<Vec<ast::Cte>>,
+    error: Option<Error>,
 }
 
 impl VisitorMut for Wildcards {
-    type Break = Error;
+    type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Error> {
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
         self.shadows.push(Vec::new());
         let with = query.with.as_mut();
         let mut tables = with.map_or_else(Vec::new, |with| std::mem::take(&mut with.cte_tables));
         // What a name means in the query that WITH gives it to is what it means before.
         for table in &mut tables {
-            VisitMut::visit(&mut table.query, self)?;
+            walk_mut(&mut *table.query, self)?;
             if let Some(names) = self.shadows.last_mut() {
                 names.push(table.alias.name.value.clone());
             }
@@ -62,7 +63,7 @@ impl VisitorMut for Wildcards {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Error> {
+    fn post_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
         self.shadows.pop();
         let tables = self.tables.pop().unwrap_or_default();
         if let Some(with) = &mut query.with {
@@ -71,7 +72,7 @@ impl VisitorMut for Wildcards {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Error> {
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
         let mut relations = Vec::new();
         let is_known = select
             .from
@@ -87,12 +88,13 @@ impl VisitorMut for Wildcards {
         if joins.clone().any(|join| is_natural(&join.join_operator))
             && let Some(column) = common(&relations)
         {
-            return ControlFlow::Break(Error {
+            self.error = Some(Error {
                 hint: Some("write JOIN ... USING and the names of the keys".to_owned()),
                 ..Error::usage(format!(
                     "NATURAL JOIN would compare `{column}` as well, which both sides have because the query names it"
                 ))
             });
+            return ControlFlow::Break(());
         }
         let is_single = joins.count() == 0 && relations.len() == 1;
         let mut items = Vec::with_capacity(select.projection.len());

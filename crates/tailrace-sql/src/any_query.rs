@@ -4,11 +4,12 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Query, Spanned, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Query, Spanned, TableFactor, Visitor};
 
 use crate::analyse::similar::replace_similar_to;
 use crate::error::{Error, Positions};
 use crate::parse::one_query;
+use crate::walk::walk;
 
 /// Parses a query of any kind, in the dialect of pipelines and within its bounds: what is parsed can be walked. SIMILAR
 /// TO is a match of a regular expression in the result, since DataFusion would take its pattern for one.
@@ -19,7 +20,12 @@ use crate::parse::one_query;
 pub fn parse_query(sql: &str) -> Result<Query, Error> {
     let places = Positions::new(sql);
     let mut query = one_query(sql, &places)?;
-    if let ControlFlow::Break(error) = query.visit(&mut Refused(&places)) {
+    let mut refused = Refused {
+        places: &places,
+        error: None,
+    };
+    let _ = walk(&query, &mut refused);
+    if let Some(error) = refused.error {
         return Err(error);
     }
     replace_similar_to(&mut query, &places)?;
@@ -27,19 +33,26 @@ pub fn parse_query(sql: &str) -> Result<Query, Error> {
 }
 
 /// Refuses what DataFusion would pass over without a word.
-struct Refused<'p>(&'p Positions);
+struct Refused<'p> {
+    places: &'p Positions,
+    error: Option<Error>,
+}
 
 impl Visitor for Refused<'_> {
-    type Break = Error;
+    type Break = ();
 
-    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Error> {
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
         match table {
             TableFactor::Table {
                 sample: Some(_), ..
             } => {
-                let error = self.0.of(table.span()).error("tables cannot be sampled");
+                let error = self
+                    .places
+                    .of(table.span())
+                    .error("tables cannot be sampled");
                 let hint = "`WHERE random() < 0.1` keeps about a tenth of the rows";
-                ControlFlow::Break(error.with_hint(hint))
+                self.error = Some(error.with_hint(hint));
+                ControlFlow::Break(())
             }
             _ => ControlFlow::Continue(()),
         }

@@ -16,6 +16,7 @@
 
 mod error;
 mod types;
+pub mod walk;
 
 mod dialect;
 mod parse;

@@ -55,7 +55,7 @@ impl PhysicalOptimizerRule for BelowJoins {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let is_join = join_type(plan.as_ref()).is_some();
-        let has_joins = plan.children().into_iter().any(|child| has_join(child));
+        let has_joins = plan.children().into_iter().any(has_join);
         if !has_joins && (!is_join || self.is_of_joins) {
             return self.rule.optimize(plan, config);
         }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
+use tailrace_sql::walk::expressions_mut;
 
 use super::Error;
 use super::planning::{find, place_of, type_name};
@@ -65,12 +66,12 @@ pub(super) fn of_arguments(
 /// The call with an argument that is made a number.
 fn with_cast(called: &ast::Function, argument: &Expr) -> Expr {
     let mut called = Expr::Function(called.clone());
-    let _ = ast::visit_expressions_mut(&mut called, |expr| {
+    let _ = expressions_mut(&mut called, &mut |expr| {
         if expr == argument {
             let text = format!("TRY_CAST({expr} AS DOUBLE)");
             *expr = Expr::Identifier(ast::Ident::new(text));
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     called
 }

@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, TableFactor, Visitor};
+use tailrace_sql::walk::{first, walk};
 
-use super::planning::{find, first, place_of};
+use super::planning::{find, place_of};
 use super::{Error, word_in};
 use crate::unsupported::name_of;
 
@@ -57,7 +58,7 @@ pub(super) fn given_name(name: &str, query: &ast::Query) -> Option<Error> {
 /// The expression that some SELECT calls so.
 fn aliased(name: &str, query: &ast::Query) -> Option<Expr> {
     let mut aliases = Aliases(name, None);
-    let _ = query.visit(&mut aliases);
+    let _ = walk(query, &mut aliases);
     aliases.1
 }
 
@@ -159,7 +160,7 @@ fn condition(query: &ast::Query) -> Option<Expr> {
         }
     }
     let mut conditions = Conditions(None);
-    let _ = query.visit(&mut conditions);
+    let _ = walk(query, &mut conditions);
     conditions.0
 }
 
@@ -193,7 +194,7 @@ fn ambiguous(text: &str, query: &ast::Query) -> Option<Error> {
     let (_, name) = text.split_once("Ambiguous reference to unqualified field ")?;
     let name = name.trim_matches('"');
     let mut tables = Tables(Vec::new());
-    let _ = query.visit(&mut tables);
+    let _ = walk(query, &mut tables);
     // A file has no name that could stand before a column.
     let names = tables.0.iter().filter(|table| !table.starts_with('\''));
     let names = names.map(|table| format!("`{table}.{name}`")).take(3);

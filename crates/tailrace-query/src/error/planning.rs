@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::Column;
-use datafusion::sql::sqlparser::ast::{self, Expr, Spanned, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Expr, Spanned, Visitor};
+use tailrace_sql::walk::{first, walk};
 
 use super::arguments::of_arguments;
 use super::clauses::{found_name, given_name, of_clause};
@@ -21,8 +22,9 @@ const NAMED_MAX: usize = 12;
 ///
 /// There is one.
 pub(crate) fn check_operands(query: &ast::Query) -> Result<(), Error> {
-    let found = Visit::visit(query, &mut Operands);
-    let ControlFlow::Break(Expr::BinaryOp { op, right, .. }) = found else {
+    let mut operands = Operands(None);
+    let _ = walk(query, &mut operands);
+    let Some(Expr::BinaryOp { op, right, .. }) = operands.0 else {
         return Ok(());
     };
     Err(Error {
@@ -37,26 +39,28 @@ pub(crate) fn check_operands(query: &ast::Query) -> Result<(), Error> {
 }
 
 /// Looks for such an operator.
-struct Operands;
+struct Operands(Option<Expr>);
 
 impl Visitor for Operands {
-    type Break = Expr;
+    type Break = ();
 
-    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<Expr> {
-        if !select.from.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        ast::visit_expressions(&select.projection, |expr| match expr {
+    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
+        let is_one = |expr: &Expr| match expr {
             Expr::BinaryOp { right, .. } => match &**right {
-                Expr::Identifier(name)
-                    if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("from") =>
-                {
-                    ControlFlow::Break(expr.clone())
+                Expr::Identifier(name) => {
+                    name.quote_style.is_none() && name.value.eq_ignore_ascii_case("from")
                 }
-                _ => ControlFlow::Continue(()),
+                _ => false,
             },
-            _ => ControlFlow::Continue(()),
-        })
+            _ => false,
+        };
+        if select.from.is_empty() {
+            self.0 = first(&select.projection, &is_one);
+        }
+        match self.0 {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -276,19 +280,8 @@ pub(super) fn type_name(ty: &str) -> &str {
 /// The first expression of this sort: of a list of columns, if there is one, else of any part of the query.
 pub(super) fn find(query: &ast::Query, is_it: impl Fn(&Expr) -> bool) -> Option<Expr> {
     let mut of_select = OfSelect(&is_it, None);
-    let _ = query.visit(&mut of_select);
+    let _ = walk(query, &mut of_select);
     of_select.1.or_else(|| first(query, &is_it))
-}
-
-pub(super) fn first(node: &impl Visit, is_it: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
-    let found = ast::visit_expressions(node, |expr| match is_it(expr) {
-        true => ControlFlow::Break(expr.clone()),
-        false => ControlFlow::Continue(()),
-    });
-    match found {
-        ControlFlow::Break(expr) => Some(expr),
-        ControlFlow::Continue(()) => None,
-    }
 }
 
 struct OfSelect<'f>(&'f dyn Fn(&Expr) -> bool, Option<Expr>);

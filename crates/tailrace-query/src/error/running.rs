@@ -7,7 +7,8 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{self as logical, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
+use tailrace_sql::walk::expressions;
 
 use super::Error;
 use super::planning::{of_literal, place_of, type_name, unfit};
@@ -142,14 +143,14 @@ fn of_division(text: &str, ran: &Ran<'_>) -> Option<Error> {
     }
     let query = tailrace_sql::parse_query(ran.sql).ok()?;
     let mut found = Vec::new();
-    let _ = ast::visit_expressions(&query, |expr| {
+    let _ = expressions(&query, &mut |expr| {
         if let Expr::BinaryOp { op, right, .. } = expr
             && matches!(op, BinaryOperator::Divide | BinaryOperator::Modulo)
             && literal(right).is_none_or(|number| number == 0.0)
         {
             found.push(expr.clone());
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     let named: Vec<_> = found.iter().map(|expr| format!("`{expr}`")).collect();
     let Some(Expr::BinaryOp { left, op, right }) = found.first() else {

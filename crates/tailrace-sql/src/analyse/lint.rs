@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Spanned, UnaryOperator, Visit, Visitor,
+    BinaryOperator, Expr, Ident, Spanned, UnaryOperator, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use tailrace_model::json::Step;
@@ -20,6 +20,7 @@ use super::constant::Constant;
 use super::{Analysis, constant};
 use crate::error::Error;
 use crate::types::{ColumnSource, Type};
+use crate::walk::walk;
 
 impl Analysis<'_> {
     /// Looks at an expression and all that it holds.
@@ -30,11 +31,10 @@ impl Analysis<'_> {
         let mut lint = Lint {
             analysis: self,
             paths: Vec::new(),
+            error: None,
         };
-        match expr.visit(&mut lint) {
-            ControlFlow::Break(error) => Err(*error),
-            ControlFlow::Continue(()) => Ok(()),
-        }
+        let _ = walk(expr, &mut lint);
+        lint.error.map_or(Ok(()), |error| Err(*error))
     }
 
     /// Keys that stand as conditions by themselves, and are never true or false.
@@ -200,6 +200,7 @@ struct Lint<'a, 'b> {
     analysis: &'a mut Analysis<'b>,
     /// Places of what was said to stand at the left of a path.
     paths: Vec<Span>,
+    error: Option<Box<Error>>,
 }
 
 impl Lint<'_, '_> {
@@ -231,9 +232,16 @@ impl Lint<'_, '_> {
 }
 
 impl Visitor for Lint<'_, '_> {
-    type Break = Box<Error>;
+    type Break = ();
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.look_at(expr)
+            .map_break(|error| self.error = Some(error))
+    }
+}
+
+impl Lint<'_, '_> {
+    fn look_at(&mut self, expr: &Expr) -> Flow {
         use BinaryOperator as Op;
         match expr {
             Expr::BinaryOp { left, op, right } if is_json(op) => {

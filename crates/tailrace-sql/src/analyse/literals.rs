@@ -9,23 +9,22 @@ use std::ops::ControlFlow;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Spanned, TypedString, Value, ValueWithSpan, Visit, Visitor, visit_expressions,
+    Spanned, TypedString, Value, ValueWithSpan, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
 use super::build::{self, try_cast};
 use super::{Analysis, constant};
 use crate::error::{Error, planner_message};
+use crate::walk::{expressions, walk};
 
 impl Analysis<'_> {
     /// # Errors
     /// The first literal that fails for every record.
     pub(super) fn check_literals(&mut self, expr: &Expr) -> Result<(), Error> {
-        let mut check = Check(self);
-        match expr.visit(&mut check) {
-            ControlFlow::Break(error) => Err(*error),
-            ControlFlow::Continue(()) => Ok(()),
-        }
+        let mut check = Check(self, None);
+        let _ = walk(expr, &mut check);
+        check.1.map_or(Ok(()), |error| Err(*error))
     }
 
     /// What a constant expression fails with.
@@ -260,13 +259,15 @@ fn is_ours(written: &impl ToString) -> bool {
 }
 
 /// Looks at each expression after those that it holds.
-struct Check<'a, 'b>(&'a mut Analysis<'b>);
+struct Check<'a, 'b>(&'a mut Analysis<'b>, Option<Box<Error>>);
 
 impl Visitor for Check<'_, '_> {
-    type Break = Box<Error>;
+    type Break = ();
 
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Box<Error>> {
-        self.0.check_one(expr)
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.0
+            .check_one(expr)
+            .map_break(|error| self.1 = Some(error))
     }
 }
 
@@ -325,7 +326,7 @@ fn is_regex(op: &BinaryOperator) -> bool {
 
 /// Whether an expression has one value, whatever the record and the time.
 fn is_constant(expr: &Expr) -> bool {
-    let varies = visit_expressions(expr, |expr| {
+    let varies = expressions(expr, &mut |expr| {
         let varies = match expr {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
             Expr::Function(function) => matches!(

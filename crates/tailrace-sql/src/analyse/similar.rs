@@ -5,15 +5,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, Spanned, Value, ValueWithSpan, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Spanned, Value, ValueWithSpan};
 
 use super::build::bare;
 use super::literals::reason;
 use super::{Analysis, constant};
 use crate::error::{Error, Positions};
 use crate::types::Type;
+use crate::walk::expressions_mut;
 
 const HINT: &str = "the pattern has `%` for any text, `_` for any character, `|`, `*`, `+`, `?`, `{n}`, `( )` and \
                     `[ ]`; for a regular expression write `x ~ '...'`";
@@ -50,7 +49,8 @@ impl Analysis<'_> {
 ///
 /// A pattern is no literal, or none of SIMILAR TO.
 pub(crate) fn replace_similar_to(query: &mut Query, places: &Positions) -> Result<(), Error> {
-    let replaced = visit_expressions_mut(query, |expr| {
+    let mut error = None;
+    let _ = expressions_mut(query, &mut |expr| {
         let Expr::SimilarTo {
             negated,
             expr: text,
@@ -67,15 +67,13 @@ pub(crate) fn replace_similar_to(query: &mut Query, places: &Positions) -> Resul
                 ControlFlow::Continue(())
             }
             Err(message) => {
-                let error = places.of(pattern.span()).error(message);
-                ControlFlow::Break(error.with_hint(HINT))
+                let found = places.of(pattern.span()).error(message);
+                error = Some(found.with_hint(HINT));
+                ControlFlow::Break(())
             }
         }
     });
-    match replaced {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    error.map_or(Ok(()), Err)
 }
 
 fn matches(text: Expr, negated: bool, regex: Expr) -> Expr {

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::Expr::Literal;
 use datafusion::logical_expr_common::type_coercion::binary::type_union_coercion;
-use datafusion::sql::sqlparser::ast::{Expr, Spanned, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, Spanned};
 
 use super::list::{Item, List};
 use crate::analyse::{Analysis, arrow_cast, as_value};
@@ -25,6 +25,7 @@ use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Columns, Star};
 use crate::value::array;
+use crate::walk::expressions;
 
 /// A branch on its way to a plan.
 pub(super) struct Draft {
@@ -146,7 +147,7 @@ impl Draft {
 fn conjuncts(original: &Expr, rewritten: &Expr, columns: &Columns, found: &mut Vec<Conjunct>) {
     pairs(original, rewritten, &mut |original, rewritten| {
         let mut read = BTreeSet::new();
-        let _: ControlFlow<()> = visit_expressions(rewritten, |expr| {
+        let _ = expressions(rewritten, &mut |expr| {
             if let Expr::Identifier(ident) = expr {
                 read.extend(columns.position(&ident.value));
             }
