@@ -51,6 +51,13 @@ impl Compressed {
             );
             return io::Error::new(error.kind(), text);
         }
+        if error.to_string().contains("too much memory") {
+            // What its decoder says of a window of more than 128 MiB.
+            let text = format!(
+                "it was compressed with a window of more than 128 MiB, which is not decompressed here: `{command} -dc --long=31 FILE | ... -` is"
+            );
+            return io::Error::new(error.kind(), text);
+        }
         let what = match error.kind() {
             ErrorKind::UnexpectedEof => "the file ends too early",
             _ => "the file is damaged",

@@ -9,6 +9,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use arrow::array::{Array, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use arrow_csv::reader::Format;
 use csv::{ByteRecord, Position, ReaderBuilder};
@@ -32,6 +34,8 @@ pub(crate) struct Head {
     pub(crate) names: Vec<String>,
     /// Null where no row has a value.
     pub(crate) types: Vec<DataType>,
+    /// What stands between two fields.
+    pub(crate) delimiter: u8,
 }
 
 impl Head {
@@ -52,7 +56,14 @@ impl Head {
                 "{name}: a compressed table cannot be read; decompress it first"
             )));
         }
-        let mut rows = rows(&bytes);
+        if let Some(encoding) = other_encoding(&bytes) {
+            return Err(Error {
+                hint: Some(format!("convert the file: iconv -f {encoding} -t utf8")),
+                ..Error::failure(format!("{name}: it is {encoding}, not UTF-8"))
+            });
+        }
+        let delimiter = delimiter(&bytes);
+        let mut rows = rows(&bytes, delimiter);
         if bytes.len() as u64 == size {
             // There may be more of the last one.
             let end = rows
@@ -67,7 +78,7 @@ impl Head {
                     ))
                 });
             }
-        } else if let Some(line) = unclosed_quote(&bytes) {
+        } else if let Some(line) = unclosed_quote(&bytes, delimiter) {
             return Err(Error {
                 hint: Some(QUOTES.to_owned()),
                 ..Error::failure(format!("{name}: the quote in line {line} is not closed"))
@@ -78,12 +89,18 @@ impl Head {
         };
         let names = names(header, &name)?;
         check_rows(header, rows, &name)?;
-        let format = Format::default().with_header(true);
+        let format = Format::default()
+            .with_header(true)
+            .with_delimiter(delimiter);
         let found = format.infer_schema(&bytes[..], Some(ROWS_SAMPLED));
         let (found, _) = found.map_err(|error| Error::failure(format!("{name}: {error}")))?;
         let ty = |(at, field): (usize, &FieldRef)| column_type(at, field.data_type(), rows);
         let types = found.fields().iter().enumerate().map(ty).collect();
-        Ok(Some(Head { names, types }))
+        Ok(Some(Head {
+            names,
+            types,
+            delimiter,
+        }))
     }
 }
 
@@ -143,8 +160,26 @@ fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn rows(bytes: &[u8]) -> Vec<ByteRecord> {
+/// What the fields of the first line are parted by: commas; or else semicolons or tabs, as spreadsheets write them.
+fn delimiter(bytes: &[u8]) -> u8 {
+    let line = bytes
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let known = [b',', b';', b'\t'];
+    let found = known.into_iter().find(|it| line.contains(it));
+    found.unwrap_or(b',')
+}
+
+/// The encoding that a file begins with the mark of, but for UTF-8.
+fn other_encoding(bytes: &[u8]) -> Option<&'static str> {
+    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    is_utf16.then_some("UTF-16")
+}
+
+fn rows(bytes: &[u8], delimiter: u8) -> Vec<ByteRecord> {
     let reader = ReaderBuilder::new()
+        .delimiter(delimiter)
         .has_headers(false)
         .flexible(true)
         .from_reader(bytes);
@@ -153,7 +188,7 @@ fn rows(bytes: &[u8]) -> Vec<ByteRecord> {
 }
 
 /// The line of a quote that no other closes before the end, as RFC 4180 has them: a field begins with it, and two stand for one.
-fn unclosed_quote(bytes: &[u8]) -> Option<u64> {
+fn unclosed_quote(bytes: &[u8], delimiter: u8) -> Option<u64> {
     let (mut line, mut begun) = (1, None);
     let mut is_field_start = true;
     for byte in bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) {
@@ -163,7 +198,8 @@ fn unclosed_quote(bytes: &[u8]) -> Option<u64> {
             (b'"', None) if is_field_start => begun = Some(line),
             _ => {}
         }
-        is_field_start = begun.is_none() && matches!(byte, b',' | b'\n' | b'\r' | b'"');
+        is_field_start =
+            begun.is_none() && (*byte == delimiter || matches!(byte, b'\n' | b'\r' | b'"'));
         line += u64::from(*byte == b'\n');
     }
     begun
@@ -227,8 +263,19 @@ fn column_type(at: usize, found: &DataType, rows: &[ByteRecord]) -> DataType {
     match found {
         DataType::Utf8 => DataType::Utf8View,
         DataType::Int64 if values.any(has_leading_zero) => DataType::Utf8View,
+        // What looks like a date may be none.
+        DataType::Date32 | DataType::Timestamp(..) if !values.all(|value| is_of(value, found)) => {
+            DataType::Utf8View
+        }
         found => found.clone(),
     }
+}
+
+/// Whether a value is of a type, or there is none.
+fn is_of(value: &[u8], ty: &DataType) -> bool {
+    let text = str::from_utf8(value).unwrap_or_default();
+    let text = StringArray::from(vec![(!text.is_empty()).then_some(text)]);
+    cast(&text, ty).is_ok_and(|made| made.null_count() == text.null_count())
 }
 
 fn has_leading_zero(value: &[u8]) -> bool {

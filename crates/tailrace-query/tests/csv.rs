@@ -44,6 +44,11 @@ fn csv_files_are_named_with_what_is_wrong() {
         "`--columns n=text` reads the column as text",
     );
     check_csv(
+        &format!("s,n\n{numbers}y,1.5\n"),
+        "a.csv: the value '1.5' in the column `n` is no int64, which is its type by the first rows or by `--columns`",
+        "`--columns n=float64` reads the column as fractions",
+    );
+    check_csv(
         &format!("s,n\n{numbers}y,1,2\n"),
         "a.csv: a line does not have as many fields as the header: 3 instead of 2",
         fields,
@@ -170,6 +175,24 @@ fn values_may_have_line_ends() {
         rows_in(dir.path(), sql),
         "{\"n\":160000,\"s\":12799920000,\"short\":67,\"long\":72}\n"
     );
+}
+
+/// As spreadsheets write them where a comma is part of numbers.
+#[test]
+fn semicolons_and_tabs_part_fields_where_the_first_line_has_no_comma() {
+    let files = ["a;b\n1;\"x;\ny\"\n", "a\tb\n2\tz,z\n", "a,b\n3,w;w\n"];
+    assert_eq!(
+        of_files(&files, "SELECT a, b FROM 'DIR/*.csv' ORDER BY a"),
+        "{\"a\":1,\"b\":\"x;\\ny\"}\n{\"a\":2,\"b\":\"z,z\"}\n{\"a\":3,\"b\":\"w;w\"}\n"
+    );
+}
+
+#[test]
+fn what_only_looks_like_a_date_is_text() {
+    let rows = of_csv("d\n2024-02-28\n2024-02-30\n", &[]).unwrap();
+    assert_eq!(rows, "{\"d\":\"2024-02-28\"}\n{\"d\":\"2024-02-30\"}\n");
+    let rows = of_csv("d\n2024-02-28\n\"\"\n2024-02-29\n", &[]).unwrap();
+    assert_eq!(rows, "{\"d\":\"2024-02-28\"}\n{}\n{\"d\":\"2024-02-29\"}\n");
 }
 
 #[test]

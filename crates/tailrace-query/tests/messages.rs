@@ -69,7 +69,7 @@ fn subqueries_are_refused_where_they_cannot_stand() {
     );
     check(
         "SELECT 1 FROM logs a, LATERAL (SELECT k FROM logs b WHERE b.k = a.k LIMIT 1) x",
-        "a subquery that reads columns of the query around it, here `k`, can do so in its WHERE only, and has no LIMIT or OFFSET",
+        "a subquery that reads columns of the query around it, here `k`, can compare them for equality in its WHERE only, and has no LIMIT or OFFSET",
         Some("LATERAL"),
         "instead of LIMIT, number the rows and join them: JOIN (SELECT *, row_number() OVER (PARTITION BY k ORDER BY t) AS nth FROM b) x ON x.k = a.k AND x.nth <= 1",
     );

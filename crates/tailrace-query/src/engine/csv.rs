@@ -34,6 +34,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 #[derive(Debug)]
 struct Group {
     names: Vec<String>,
+    delimiter: u8,
     inputs: Vec<Input>,
 }
 
@@ -109,6 +110,7 @@ impl Engine {
         let context = &self.context;
         let options = CsvReadOptions::new()
             .newlines_in_values(true)
+            .delimiter(group.delimiter)
             .to_listing_options(&context.copied_config(), context.copied_table_options());
         let config = ListingTableConfig::new_with_multi_paths(urls)
             .with_listing_options(options)
@@ -133,10 +135,13 @@ fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
                 None => columns.push((name.clone(), ty)),
             }
         }
-        match groups.iter_mut().find(|group| group.names == head.names) {
+        let is_of =
+            |group: &&mut Group| group.names == head.names && group.delimiter == head.delimiter;
+        match groups.iter_mut().find(is_of) {
             Some(group) => group.inputs.push(input),
             None => groups.push(Group {
                 names: head.names,
+                delimiter: head.delimiter,
                 inputs: vec![input],
             }),
         }

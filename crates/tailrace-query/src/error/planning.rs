@@ -107,6 +107,9 @@ fn hint_for(name: &str, valid: &[Column], sql: &str, has_lines: bool) -> String 
     if valid.is_empty() && !sql.to_ascii_uppercase().contains("FROM") {
         return "the query reads no table: write FROM".to_owned();
     }
+    if has_lines && valid.is_empty() {
+        return "the files have no record that has a key".to_owned();
+    }
     if reserved_column(name).is_some() && has_lines {
         return format!("`*` does not stand for it: write SELECT *, \"{name}\" where `*` stands");
     }
@@ -187,12 +190,21 @@ fn of_subquery(what: &str, query: &ast::Query, sql: &str) -> Option<Error> {
             hint,
         )
     } else if what.starts_with("Exists") {
-        let found = find(query, |expr| matches!(expr, Expr::Exists { .. }));
-        (
-            found,
-            "EXISTS cannot stand here, only in WHERE",
-            counted.to_owned(),
-        )
+        let is_exists = |expr: &Expr| matches!(expr, Expr::Exists { .. });
+        let is_in = |expr: &Expr| matches!(expr, Expr::InSubquery { .. });
+        match find(query, is_exists) {
+            Some(found) => (
+                Some(found),
+                "EXISTS cannot stand here, only in WHERE",
+                counted.to_owned(),
+            ),
+            // What becomes of it where it reads the query around it.
+            None => (
+                find(query, is_in),
+                "a subquery of IN can read the query around it in its own WHERE only",
+                "compare in its WHERE: EXISTS (SELECT 1 FROM b WHERE b.k + a.id = a.k)".to_owned(),
+            ),
+        }
     } else {
         let column = what
             .rsplit_once("name: \"")
@@ -202,7 +214,7 @@ fn of_subquery(what: &str, query: &ast::Query, sql: &str) -> Option<Error> {
         return Some(Error {
             place: ["LATERAL", "LIMIT"].iter().find_map(|word| word_in(&upper, word)),
             hint: Some("instead of LIMIT, number the rows and join them: JOIN (SELECT *, row_number() OVER (PARTITION BY k ORDER BY t) AS nth FROM b) x ON x.k = a.k AND x.nth <= 1".to_owned()),
-            ..Error::usage(format!("a subquery that reads columns of the query around it{column} can do so in its WHERE only, and has no LIMIT or OFFSET"))
+            ..Error::usage(format!("a subquery that reads columns of the query around it{column} can compare them for equality in its WHERE only, and has no LIMIT or OFFSET"))
         });
     };
     Some(Error {
