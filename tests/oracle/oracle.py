@@ -26,6 +26,7 @@ SUITES = (
     "conditions",
     "expressions",
     "functions",
+    "joins",
     "layouts",
     "mapping",
     "neighbours",
