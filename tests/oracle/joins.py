@@ -188,6 +188,7 @@ class Asked:
             [
                 f"{self.number([outer])} IN (SELECT {alias}.{column} FROM {table} WHERE {where})",
                 f"{self.number([outer])} NOT IN (SELECT {alias}.{column} FROM {table} WHERE {where})",
+                f"{outer}.k {rng.choice(['IN', 'NOT IN'])} (SELECT {rng.choice(['count(*)', f'max({alias}.k)'])} FROM {table} WHERE {where})",
                 f"EXISTS (SELECT 1 FROM {table} WHERE {where})",
                 f"NOT EXISTS (SELECT 1 FROM {table} WHERE {where})",
                 f"{outer}.k > (SELECT avg({alias}.k) FROM {table} WHERE {where})",

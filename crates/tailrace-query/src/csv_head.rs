@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -22,6 +23,8 @@ use crate::store;
 
 /// Rows that types come from.
 const ROWS_SAMPLED: usize = 1000;
+/// Files of this machine up to this size are looked through for a quote that is not closed, which would swallow all behind it.
+const QUOTES_BYTES_MAX: u64 = 1 << 30;
 /// What is read of a file, and of each of several.
 const HEAD_BYTES: u64 = 1 << 20;
 const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
@@ -34,6 +37,8 @@ pub(crate) struct Head {
     pub(crate) names: Vec<String>,
     /// Null where no row has a value.
     pub(crate) types: Vec<DataType>,
+    /// Whether a column has a whole number that no float holds.
+    pub(crate) are_wide: Vec<bool>,
     /// What stands between two fields.
     pub(crate) delimiter: u8,
 }
@@ -64,7 +69,20 @@ impl Head {
         }
         let delimiter = delimiter(&bytes);
         let mut rows = rows(&bytes, delimiter);
-        if bytes.len() as u64 == size {
+        let is_cut = bytes.len() as u64 == size;
+        let unclosed = match input {
+            Input::File(path) if is_cut => unclosed_in(path, delimiter),
+            _ if is_cut => Ok(None),
+            _ => Quotes::of(&bytes, delimiter).map(Some),
+        };
+        let unclosed = unclosed.map_err(|error| Error::failure(format!("{name}: {error}")))?;
+        if let Some(line) = unclosed.and_then(|quotes| quotes.begun_in) {
+            return Err(Error {
+                hint: Some(QUOTES.to_owned()),
+                ..Error::failure(format!("{name}: the quote in line {line} is not closed"))
+            });
+        }
+        if is_cut {
             // There may be more of the last one.
             let end = rows
                 .pop()
@@ -78,11 +96,6 @@ impl Head {
                     ))
                 });
             }
-        } else if let Some(line) = unclosed_quote(&bytes, delimiter) {
-            return Err(Error {
-                hint: Some(QUOTES.to_owned()),
-                ..Error::failure(format!("{name}: the quote in line {line} is not closed"))
-            });
         }
         let Some((header, rows)) = rows.split_first() else {
             return Ok(None);
@@ -99,6 +112,7 @@ impl Head {
         Ok(Some(Head {
             names,
             types,
+            are_wide: (0..header.len()).map(|at| is_wide(at, rows)).collect(),
             delimiter,
         }))
     }
@@ -166,8 +180,14 @@ fn delimiter(bytes: &[u8]) -> u8 {
         .split(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
+    let mut is_quoted = false;
+    let plain = line.iter().filter(|byte| {
+        is_quoted ^= **byte == b'"';
+        !is_quoted
+    });
+    let plain: Vec<u8> = plain.copied().collect();
     let known = [b',', b';', b'\t'];
-    let found = known.into_iter().find(|it| line.contains(it));
+    let found = known.into_iter().find(|it| plain.contains(it));
     found.unwrap_or(b',')
 }
 
@@ -187,22 +207,70 @@ fn rows(bytes: &[u8], delimiter: u8) -> Vec<ByteRecord> {
     reader.into_byte_records().flatten().collect()
 }
 
-/// The line of a quote that no other closes before the end, as RFC 4180 has them: a field begins with it, and two stand for one.
-fn unclosed_quote(bytes: &[u8], delimiter: u8) -> Option<u64> {
-    let (mut line, mut begun) = (1, None);
-    let mut is_field_start = true;
-    for byte in bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) {
-        match (byte, begun) {
-            (b'"', Some(_)) => begun = None,
-            // The second of two goes on with the field that the first seemed to end.
-            (b'"', None) if is_field_start => begun = Some(line),
-            _ => {}
-        }
-        is_field_start =
-            begun.is_none() && (*byte == delimiter || matches!(byte, b'\n' | b'\r' | b'"'));
-        line += u64::from(*byte == b'\n');
+/// The quotes of a file that is larger than its head; none of one that is too large to be read for them alone.
+fn unclosed_in(path: &Path, delimiter: u8) -> std::io::Result<Option<Quotes>> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() > QUOTES_BYTES_MAX {
+        return Ok(None);
     }
-    begun
+    let mut quotes = Quotes::new(delimiter);
+    let mut buffer = vec![0; HEAD_BYTES as usize];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(quotes)),
+            count => quotes.add(&buffer[..count]),
+        }
+    }
+}
+
+/// The quotes of a file, as RFC 4180 has them: a field begins with one, and two stand for one.
+struct Quotes {
+    delimiter: u8,
+    /// The byte before the next ones. A file begins as a line does.
+    before: u8,
+    lines: u64,
+    /// The line of a quote that no other has closed so far.
+    begun_in: Option<u64>,
+}
+
+impl Quotes {
+    fn new(delimiter: u8) -> Quotes {
+        Quotes {
+            delimiter,
+            before: b'\n',
+            lines: 0,
+            begun_in: None,
+        }
+    }
+
+    fn of(bytes: &[u8], delimiter: u8) -> std::io::Result<Quotes> {
+        let mut quotes = Quotes::new(delimiter);
+        quotes.add(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+        Ok(quotes)
+    }
+
+    /// Goes on with the next bytes of the file.
+    fn add(&mut self, bytes: &[u8]) {
+        let mut from = 0;
+        for at in memchr::memchr_iter(b'"', bytes) {
+            let before = match at {
+                0 => self.before,
+                _ => bytes[at - 1],
+            };
+            match self.begun_in {
+                Some(_) => self.begun_in = None,
+                // The second of two goes on with the field that the first seemed to end.
+                None if before == self.delimiter || matches!(before, b'\n' | b'\r' | b'"') => {
+                    self.lines += memchr::memchr_iter(b'\n', &bytes[from..at]).count() as u64;
+                    from = at;
+                    self.begun_in = Some(self.lines + 1);
+                }
+                None => {}
+            }
+        }
+        self.lines += memchr::memchr_iter(b'\n', &bytes[from..]).count() as u64;
+        self.before = bytes.last().copied().unwrap_or(self.before);
+    }
 }
 
 /// The names of the columns. One without a name has that of its place.
@@ -257,27 +325,46 @@ fn line(row: &ByteRecord) -> u64 {
     row.position().map_or(0, Position::line)
 }
 
-/// The type that Arrow found, but for numbers that are more than a number.
+/// The type that Arrow found, but for numbers that are more than a number, and for what only looks like a time.
 fn column_type(at: usize, found: &DataType, rows: &[ByteRecord]) -> DataType {
     let mut values = rows.iter().filter_map(|row| row.get(at));
     match found {
         DataType::Utf8 => DataType::Utf8View,
-        DataType::Int64 if values.any(has_leading_zero) => DataType::Utf8View,
-        // What looks like a date may be none.
-        DataType::Date32 | DataType::Timestamp(..) if !values.all(|value| is_of(value, found)) => {
-            DataType::Utf8View
+        DataType::Int64 | DataType::Float64 if values.any(has_leading_zero) => DataType::Utf8View,
+        DataType::Float64 if is_wide(at, rows) => DataType::Utf8View,
+        DataType::Date32 | DataType::Timestamp(..) => {
+            let texts = values.take(ROWS_SAMPLED).map(|value| {
+                let text = str::from_utf8(value).ok()?;
+                (!text.is_empty()).then_some(text)
+            });
+            let texts: StringArray = texts.collect();
+            match cast(&texts, found) {
+                Ok(made) if made.null_count() == texts.null_count() => found.clone(),
+                _ => DataType::Utf8View,
+            }
         }
         found => found.clone(),
     }
 }
 
-/// Whether a value is of a type, or there is none.
-fn is_of(value: &[u8], ty: &DataType) -> bool {
-    let text = str::from_utf8(value).unwrap_or_default();
-    let text = StringArray::from(vec![(!text.is_empty()).then_some(text)]);
-    cast(&text, ty).is_ok_and(|made| made.null_count() == text.null_count())
+/// Whether a value is a whole number beyond 2^53.
+fn is_wide(at: usize, rows: &[ByteRecord]) -> bool {
+    const EXACT: i64 = 1 << 53;
+    let mut values = rows.iter().filter_map(|row| row.get(at));
+    values.any(|value| {
+        // Fewer digits are none.
+        value.len() > 15
+            && str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse::<i64>().ok())
+                .is_some_and(|number| !(-EXACT..=EXACT).contains(&number))
+    })
 }
 
 fn has_leading_zero(value: &[u8]) -> bool {
-    value.len() > 1 && value[0] == b'0' && value.iter().all(u8::is_ascii_digit)
+    let digits = match value {
+        [b'-' | b'+', digits @ ..] => digits,
+        digits => digits,
+    };
+    matches!(digits, [b'0', second, ..] if second.is_ascii_digit())
 }

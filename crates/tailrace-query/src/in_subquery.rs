@@ -10,12 +10,12 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Spans};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Spans, plan_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, not, when,
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr, lit, not, when,
 };
 
 use crate::set_comparison::with_own_name;
@@ -34,7 +34,7 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     let mut is_changed = false;
     let parts = split_conjunction_owned(filter.predicate.clone()).into_iter();
     let parts = parts.map(|part| {
-        let part = match without_not(part) {
+        let part = match without_not(of_one_row(part, &mut is_changed)?) {
             Expr::InSubquery(plain) if plain.subquery.outer_ref_columns.is_empty() => {
                 return Ok(Expr::InSubquery(plain));
             }
@@ -58,6 +58,65 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         }
         _ => Ok(Transformed::no(LogicalPlan::Filter(filter))),
+    }
+}
+
+/// Aggregates without GROUP BY give one row, also of no rows, which DataFusion 55 forgets where they read the query around them: with
+/// that row the comparison is one of values.
+fn of_one_row(expr: Expr, is_changed: &mut bool) -> Result<Expr> {
+    let changed = expr.transform_up(|expr| match expr {
+        Expr::InSubquery(found) if gives_one_row(&found.subquery)? => {
+            let op = match found.negated {
+                false => Operator::Eq,
+                true => Operator::NotEq,
+            };
+            let value = Expr::ScalarSubquery(found.subquery);
+            Ok(Transformed::yes(binary_expr(*found.expr, op, value)))
+        }
+        Expr::SetComparison(found) if gives_one_row(&found.subquery)? => {
+            let value = Expr::ScalarSubquery(found.subquery);
+            Ok(Transformed::yes(binary_expr(*found.expr, found.op, value)))
+        }
+        Expr::Exists(found) if gives_one_row(&found.subquery)? => {
+            Ok(Transformed::yes(lit(!found.negated)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    *is_changed |= changed.transformed;
+    Ok(changed.data)
+}
+
+/// Whether a subquery that reads the query around it is an aggregate of all its rows.
+///
+/// # Errors
+///
+/// It is one, of which HAVING, LIMIT or the like may leave out the row.
+fn gives_one_row(subquery: &Subquery) -> Result<bool> {
+    if subquery.outer_ref_columns.is_empty() {
+        return Ok(false);
+    }
+    let mut is_bare = true;
+    let mut node = subquery.subquery.as_ref();
+    loop {
+        match node {
+            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
+                return match is_bare {
+                    true => Ok(true),
+                    false => plan_err!(
+                        "a subquery of IN or EXISTS that reads the query around it, and is an aggregate of all its rows, has no HAVING, LIMIT or OFFSET"
+                    ),
+                };
+            }
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {}
+            LogicalPlan::Filter(_) | LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
+                is_bare = false;
+            }
+            _ => return Ok(false),
+        }
+        match node.inputs().first() {
+            Some(input) => node = input,
+            None => return Ok(false),
+        }
     }
 }
 

@@ -250,7 +250,7 @@ impl TableProvider for ParquetTable {
             .with_preserve_order(true)
             // A limit before a condition that the files have not met yet would lose rows.
             .with_limit(limit.filter(|_| others.is_empty()))
-            .with_batch_size(Some(batch_rows))
+            .with_batch_size(Some(batch_rows.min(session.config().batch_size())))
             .build();
         Ok(DataSourceExec::from_data_source(config))
     }

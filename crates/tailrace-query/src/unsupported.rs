@@ -45,31 +45,45 @@ fn check_table(table: &TableWithJoins) -> ControlFlow<Error> {
             _ => None,
         };
         if let Some((kind, constraint)) = found {
-            let (words, columns) = match constraint {
-                JoinConstraint::Using(columns) => ("USING", columns.as_slice()),
-                JoinConstraint::Natural => ("NATURAL", &[][..]),
-                _ => ("", &[][..]),
+            let columns = match constraint {
+                JoinConstraint::Using(columns) => columns.as_slice(),
+                JoinConstraint::Natural => &[],
+                _ => {
+                    left = &join.relation;
+                    continue;
+                }
             };
-            if !words.is_empty() {
-                let column = columns
-                    .first()
-                    .map_or("key".to_owned(), ToString::to_string);
-                let name = |table, other: &str| name_of(table).unwrap_or_else(|| other.to_owned());
-                let (a, b) = (name(left, "a"), name(&join.relation, "b"));
-                return ControlFlow::Break(Error {
-                    place: columns.first().and_then(place_of),
-                    hint: Some(format!(
-                        "join `ON {a}.{column} = {b}.{column}`, and select `coalesce({a}.{column}, {b}.{column}) AS {column}`"
-                    )),
-                    ..Error::usage(format!(
-                        "{words} is not supported in {kind}: `{column}` would be NULL in rows that only the table on the right has"
-                    ))
-                });
-            }
+            return ControlFlow::Break(refused(kind, columns, [left, &join.relation]));
         }
         left = &join.relation;
     }
     ControlFlow::Continue(())
+}
+
+fn refused(kind: &str, columns: &[ast::ObjectName], sides: [&TableFactor; 2]) -> Error {
+    let words = if columns.is_empty() {
+        "NATURAL"
+    } else {
+        "USING"
+    };
+    // A file has no name that could stand before a column.
+    let named = sides.map(|side| name_of(side).filter(|name| !name.starts_with('\'')));
+    let [a, b] = match named {
+        [Some(a), Some(b)] => [a, b],
+        _ => ["a".to_owned(), "b".to_owned()],
+    };
+    let key = columns
+        .first()
+        .map_or("key".to_owned(), ToString::to_string);
+    Error {
+        place: columns.first().and_then(place_of),
+        hint: Some(format!(
+            "name the tables, as FROM x {a} {kind} y {b} does; join ON {a}.{key} = {b}.{key}, and select coalesce({a}.{key}, {b}.{key}) AS {key}"
+        )),
+        ..Error::usage(format!(
+            "{words} is not supported in {kind}: the shared column would be NULL in rows that only the table on the right has"
+        ))
+    }
 }
 
 /// Joins in parentheses.

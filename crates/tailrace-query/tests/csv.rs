@@ -195,6 +195,36 @@ fn what_only_looks_like_a_date_is_text() {
     assert_eq!(rows, "{\"d\":\"2024-02-28\"}\n{}\n{\"d\":\"2024-02-29\"}\n");
 }
 
+/// Also one that is far behind what tells the types.
+#[test]
+fn an_open_quote_swallows_nothing() {
+    let quoted: String = (0..100_000).map(|n| format!("{n},\"x, {n}\"\n")).collect();
+    let plain: String = (0..200_000).map(|n| format!("{n},x\n")).collect();
+    let message = |lines: String| of_csv(&lines, &[]).unwrap_err().message;
+    assert_eq!(
+        message(format!("a,b\n{quoted}5,\"open\n{plain}")),
+        "a.csv: the quote in line 100002 is not closed"
+    );
+    assert_eq!(
+        message(format!("a,b\n1,\"open\n{plain}")),
+        "a.csv: the quote in line 2 is not closed"
+    );
+}
+
+/// What a number would lose is kept as text.
+#[test]
+fn whole_numbers_stay_whole_beside_fractions() {
+    let files = ["n\n9007199254740993\n", "n\n1.5\n"];
+    assert_eq!(
+        of_files(&files, "SELECT n FROM 'DIR/*.csv' ORDER BY n"),
+        "{\"n\":\"1.5\"}\n{\"n\":\"9007199254740993\"}\n"
+    );
+    assert_eq!(
+        of_csv("n,m,k\n9007199254740993,-007,007.50\n1.5,1,1\n", &[]).unwrap(),
+        "{\"n\":\"9007199254740993\",\"m\":\"-007\",\"k\":\"007.50\"}\n{\"n\":\"1.5\",\"m\":\"1\",\"k\":\"1\"}\n"
+    );
+}
+
 #[test]
 fn headers_may_lack_names_and_files_may_be_called_anything() {
     let dir = tempfile::tempdir().unwrap();

@@ -307,6 +307,12 @@ fn operators_say_which_types_stand_beside_them() {
         Some("name"),
         "TRY_CAST(x AS DOUBLE) is the number that a text is, or NULL; `||` puts texts together",
     );
+    // Which of several is not known.
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "SELECT k + 1, name + 1 FROM logs";
+    let error = ask(dir.path(), sql, Options::default()).unwrap_err();
+    let message = "the query has text and int64 beside `+`, which does not take them";
+    assert_eq!((error.message.as_str(), error.place), (message, None));
     check(
         "SELECT timestamp + 1 FROM logs",
         "`timestamp + 1` has timestamp and int64 beside `+`, which does not take them",
@@ -332,8 +338,8 @@ fn operators_say_which_types_stand_beside_them() {
 fn outer_joins_do_not_merge_keys_of_the_right() {
     check(
         "SELECT k FROM logs a FULL JOIN logs b USING (k)",
-        "USING is not supported in FULL JOIN: `k` would be NULL in rows that only the table on the right has",
+        "USING is not supported in FULL JOIN: the shared column would be NULL in rows that only the table on the right has",
         Some("k)"),
-        "join `ON a.k = b.k`, and select `coalesce(a.k, b.k) AS k`",
+        "name the tables, as FROM x a FULL JOIN y b does; join ON a.k = b.k, and select coalesce(a.k, b.k) AS k",
     );
 }

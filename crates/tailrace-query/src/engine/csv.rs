@@ -38,6 +38,9 @@ struct Group {
     inputs: Vec<Input>,
 }
 
+/// Objects whose beginning is asked for at a time.
+const AT_ONCE: usize = 16;
+
 type Columns = Vec<(String, DataType)>;
 
 impl Engine {
@@ -124,12 +127,18 @@ fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
     let is_many = inputs.len() > 1;
     let mut groups: Vec<Group> = Vec::new();
     let mut columns = Columns::new();
-    for input in inputs {
-        let Some(head) = Head::read(&input, is_many)? else {
+    // Columns of whole numbers that a float would falsify, where other files have fractions.
+    let mut wide: Vec<String> = Vec::new();
+    for (input, head) in heads(inputs, is_many) {
+        let Some(head) = head? else {
             // An empty file has no rows.
             continue;
         };
-        for (name, ty) in head.names.iter().zip(head.types) {
+        let found = head.names.iter().zip(head.types).zip(head.are_wide);
+        for ((name, ty), is_wide) in found {
+            if is_wide && !wide.contains(name) {
+                wide.push(name.clone());
+            }
             match columns.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => *known = common(known, &ty),
                 None => columns.push((name.clone(), ty)),
@@ -137,7 +146,7 @@ fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
         }
         let is_of =
             |group: &&mut Group| group.names == head.names && group.delimiter == head.delimiter;
-        match groups.iter_mut().find(is_of) {
+        match groups.last_mut().filter(is_of) {
             Some(group) => group.inputs.push(input),
             None => groups.push(Group {
                 names: head.names,
@@ -146,7 +155,33 @@ fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
             }),
         }
     }
+    for (_, ty) in columns.iter_mut().filter(|(name, _)| wide.contains(name)) {
+        if *ty == DataType::Float64 {
+            *ty = DataType::Utf8View;
+        }
+    }
     Ok((groups, columns))
+}
+
+/// The beginning of each file; several objects are asked for at a time.
+fn heads(inputs: Vec<Input>, is_many: bool) -> Vec<(Input, Result<Option<Head>, Error>)> {
+    let read = |input: &Input| Head::read(input, is_many);
+    let mut heads = Vec::with_capacity(inputs.len());
+    for inputs in inputs.chunks(AT_ONCE) {
+        let is_far = |input: &Input| matches!(input, Input::Object(_));
+        if !inputs.iter().any(is_far) {
+            heads.extend(inputs.iter().map(|input| (input.clone(), read(input))));
+            continue;
+        }
+        std::thread::scope(|scope| {
+            let reading: Vec<_> = inputs.iter().map(|it| scope.spawn(|| read(it))).collect();
+            for (input, head) in inputs.iter().zip(reading) {
+                let failed = |_| Err(Error::failure(format!("{}: cannot be read", input.name())));
+                heads.push((input.clone(), head.join().unwrap_or_else(failed)));
+            }
+        });
+    }
+    heads
 }
 
 /// A file by the URL that DataFusion opens it by. As a path it could be a pattern.

@@ -24,6 +24,21 @@ const WINDOWS: [&str; 11] = [
     "row_number",
 ];
 
+/// Functions of many rows that people write in the wrong place.
+const AGGREGATES: [&str; 11] = [
+    "approx_distinct",
+    "approx_median",
+    "approx_percentile_cont",
+    "avg",
+    "count",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "percentile_cont",
+    "sum",
+];
+
 const IN_SUBQUERY: &str = "in a subquery: SELECT * FROM (SELECT *, row_number() OVER (ORDER BY ...) AS n FROM ...) WHERE n = 1";
 
 /// What DataFusion's text says of a clause or a name.
@@ -117,7 +132,13 @@ fn ungrouped(text: &str, query: &ast::Query) -> Option<Error> {
 
 /// Aggregates and windows in WHERE, or in one another.
 fn aggregates(text: &str, query: &ast::Query) -> Option<Error> {
-    let is_call = |expr: &Expr| matches!(expr, Expr::Function(_));
+    let is_call = |expr: &Expr| match expr {
+        Expr::Function(called) => {
+            let name = called.name.to_string().to_ascii_lowercase();
+            called.over.is_none() && (AGGREGATES.contains(&name.as_str()) || name.contains("_agg"))
+        }
+        _ => false,
+    };
     if text.starts_with("Aggregate functions are not allowed in the WHERE clause") {
         let condition = condition(query);
         let found = condition.as_ref().and_then(|it| first(it, &is_call));

@@ -1,9 +1,12 @@
 //! Operators between values of types that they do not take.
 
-use datafusion::sql::sqlparser::ast::{self, Expr, UnaryOperator};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{self, Expr};
+use tailrace_sql::walk::expressions;
 
 use super::Error;
-use super::planning::{find, place_of, type_name};
+use super::planning::{place_of, type_name};
 
 /// What DataFusion's text says of an operator.
 pub(super) fn of_operator(text: &str, query: &ast::Query) -> Option<Error> {
@@ -25,7 +28,7 @@ fn of_two(types: &str, query: &ast::Query) -> Option<Error> {
     let (op, right) = rest.split_once(' ')?;
     let (left, right) = (type_name(left), type_name(right));
     let is_it = |expr: &Expr| matches!(expr, Expr::BinaryOp { op: it, .. } if it.to_string() == op);
-    let found = find(query, is_it);
+    let found = only(query, &is_it);
     let hint = match (left, right) {
         ("timestamp", _) | (_, "timestamp") if matches!(op, "+" | "-") => {
             "a time is moved by an interval: timestamp + INTERVAL '1 hour'"
@@ -38,17 +41,27 @@ fn of_two(types: &str, query: &ast::Query) -> Option<Error> {
         }
         _ => "CAST and TRY_CAST change types",
     };
-    let what = match &found {
-        Some(expr) => format!("`{expr}`"),
-        None => format!("`{op}`"),
-    };
+    let beside = format!("{left} and {right} beside `{op}`, which does not take them");
     Some(Error {
         place: found.as_ref().and_then(place_of),
         hint: Some(hint.to_owned()),
-        ..Error::usage(format!(
-            "{what} has {left} and {right} beside `{op}`, which does not take them"
-        ))
+        ..Error::usage(match &found {
+            Some(expr) => format!("`{expr}` has {beside}"),
+            None => format!("the query has {beside}"),
+        })
     })
+}
+
+/// The one expression of a query that is so; of several it is not known which was meant.
+fn only(query: &ast::Query, is_it: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
+    let mut found = Vec::new();
+    let _ = expressions(query, &mut |expr| {
+        if is_it(expr) {
+            found.push(expr.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    found.pop().filter(|_| found.is_empty())
 }
 
 /// The first type, and what follows; a type may have spaces in parentheses.
@@ -68,7 +81,7 @@ fn parted(types: &str) -> Option<(&str, &str)> {
 fn of_one(text: &str, query: &ast::Query) -> Option<Error> {
     let (_, rest) = text.split_once("Unary operator '")?;
     let (op, _) = rest.split_once('\'')?;
-    let found = find(query, |expr| match expr {
+    let found = only(query, &|expr| match expr {
         Expr::UnaryOp { op: it, .. } => it.to_string() == op,
         _ => false,
     });
@@ -76,11 +89,8 @@ fn of_one(text: &str, query: &ast::Query) -> Option<Error> {
         Some(expr) => format!("`{expr}`"),
         None => format!("`{op}`"),
     };
-    let (takes, hint) = match &found {
-        Some(Expr::UnaryOp {
-            op: UnaryOperator::Not,
-            ..
-        }) => ("a condition", "compare the column first, as in NOT x = 'y'"),
+    let (takes, hint) = match op {
+        "NOT" => ("a condition", "compare the column first, as in NOT x = 'y'"),
         _ => (
             "a number",
             "TRY_CAST(x AS DOUBLE) is the number that a text is",

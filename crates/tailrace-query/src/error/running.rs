@@ -210,8 +210,10 @@ fn of_csv_value(text: &str, ran: &Ran<'_>) -> Option<Error> {
     let (file, name) = (files.join(" or "), name?);
     Some(Error {
         hint: Some(match value.parse::<f64>() {
-            Ok(_) => format!("`--columns {name}=float64` reads the column as fractions"),
-            Err(_) => format!("`--columns {name}=text` reads the column as text"),
+            Ok(_) if ty == "Int64" && value.contains('.') => {
+                format!("`--columns {name}=float64` reads the column as fractions")
+            }
+            _ => format!("`--columns {name}=text` reads the column as text"),
         }),
         ..Error::failure(format!(
             "{file}: the value '{value}' in the column `{name}` is no {}, which is its type by the first rows or by `--columns`",
