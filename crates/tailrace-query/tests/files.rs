@@ -3,8 +3,11 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 use tailrace_query::{Counts, Engine, Error, Input, Options, Type, expand};
 
@@ -634,6 +637,31 @@ fn a_sort_goes_on_on_disk() {
     )
     .unwrap();
     assert!(numbers(&rows).eq(0..100_000));
+}
+
+/// Also rows of Parquet, of which no more are decoded at a time than there is memory for.
+#[test]
+fn long_rows_of_parquet_are_sorted_within_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let ids = (0..12_000_i64).map(|n| n * 7_919 % 12_000);
+    let texts = (0..12_000).map(|n| format!("{n:04000}"));
+    let rows = RecordBatch::try_from_iter([
+        ("n", Arc::new(Int64Array::from_iter_values(ids)) as ArrayRef),
+        ("x", Arc::new(StringArray::from_iter_values(texts))),
+    ]);
+    let rows = rows.unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    let options = Options {
+        memory_bytes: 8 << 20,
+        ..Options::default()
+    };
+    let sql = format!("SELECT n, x FROM '{}' ORDER BY n", path.display());
+    let (rows, _) = ask(&sql, &[], options).unwrap();
+    assert!(numbers(&rows).eq(0..12_000));
 }
 
 fn numbers(rows: &str) -> impl Iterator<Item = u64> {

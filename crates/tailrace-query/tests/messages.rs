@@ -274,9 +274,9 @@ fn functions_and_names_say_what_is_near() {
         "write lag(...) OVER (ORDER BY ...)",
     );
     check(
-        "SELECT uper(name) FROM logs",
-        "there is no function `uper`",
-        Some("uper"),
+        "SELECT upperr(name) FROM logs",
+        "there is no function `upperr`",
+        Some("upperr"),
         "did you mean `upper`?",
     );
     check(
