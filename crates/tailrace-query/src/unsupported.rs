@@ -3,14 +3,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, JoinConstraint, JoinOperator, TableFactor, TableWithJoins, Visitor,
+    self, Expr, JoinConstraint, JoinOperator, SelectItem, TableFactor, TableWithJoins, Visitor,
 };
 use tailrace_sql::walk::{first, walk};
 
 use crate::error::{Error, place_of};
 
-/// Refuses USING and NATURAL in an outer join that keeps rows of the table on its right. The column that both tables share would
-/// be that of the left one: NULL in a row that only the right one has, where SQL wants the value that there is.
+/// Refuses USING and NATURAL in an outer join that keeps rows of the table on its right, unless the column that both tables share is
+/// named with its table wherever it stands. By itself it would be that of the left one: NULL in a row that only the right one has, where SQL
+/// wants the value that there is.
 ///
 /// # Errors
 ///
@@ -27,16 +28,17 @@ impl Visitor for Joins {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
-        let found = select.from.iter().try_for_each(check_table);
+        let mut tables = select.from.iter();
+        let found = tables.try_for_each(|tables| check_table(tables, select));
         found.map_break(|error| self.0 = Some(error))
     }
 }
 
-fn check_table(table: &TableWithJoins) -> ControlFlow<Error> {
+fn check_table(table: &TableWithJoins, select: &ast::Select) -> ControlFlow<Error> {
     let mut left = &table.relation;
-    check_nested(left)?;
+    check_nested(left, select)?;
     for join in &table.joins {
-        check_nested(&join.relation)?;
+        check_nested(&join.relation, select)?;
         let found = match &join.join_operator {
             JoinOperator::FullOuter(constraint) => Some(("FULL JOIN", constraint)),
             JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
@@ -53,11 +55,26 @@ fn check_table(table: &TableWithJoins) -> ControlFlow<Error> {
                     continue;
                 }
             };
-            return ControlFlow::Break(refused(kind, columns, [left, &join.relation]));
+            if columns.is_empty() || uses(select, columns) {
+                return ControlFlow::Break(refused(kind, columns, [left, &join.relation]));
+            }
         }
         left = &join.relation;
     }
     ControlFlow::Continue(())
+}
+
+/// Whether a SELECT has one of the columns without its table, by itself or in a `*`.
+fn uses(select: &ast::Select, columns: &[ast::ObjectName]) -> bool {
+    let is_one = |expr: &Expr| match expr {
+        Expr::Identifier(name) => columns.iter().any(|column| {
+            let part = column.0.last().and_then(ast::ObjectNamePart::as_ident);
+            part.is_some_and(|part| part.value == name.value)
+        }),
+        _ => false,
+    };
+    let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
+    select.projection.iter().any(is_star) || first(select, &is_one).is_some()
 }
 
 fn refused(kind: &str, columns: &[ast::ObjectName], sides: [&TableFactor; 2]) -> Error {
@@ -87,11 +104,11 @@ fn refused(kind: &str, columns: &[ast::ObjectName], sides: [&TableFactor; 2]) ->
 }
 
 /// Joins in parentheses.
-fn check_nested(table: &TableFactor) -> ControlFlow<Error> {
+fn check_nested(table: &TableFactor, select: &ast::Select) -> ControlFlow<Error> {
     match table {
         TableFactor::NestedJoin {
             table_with_joins, ..
-        } => check_table(table_with_joins),
+        } => check_table(table_with_joins, select),
         _ => ControlFlow::Continue(()),
     }
 }

@@ -342,4 +342,11 @@ fn outer_joins_do_not_merge_keys_of_the_right() {
         Some("k)"),
         "name the tables, as FROM x a FULL JOIN y b does; join ON a.k = b.k, and select coalesce(a.k, b.k) AS k",
     );
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "SELECT * FROM logs a RIGHT JOIN logs b USING (k)";
+    assert!(ask(dir.path(), sql, Options::default()).is_err());
+    // With its table it is what it says.
+    let sql = "SELECT max(b.k) AS k FROM logs a RIGHT JOIN logs b USING (k) WHERE a.k = 1";
+    let found = ask(dir.path(), sql, Options::default()).unwrap();
+    assert_eq!(found, "{\"k\":1}\n");
 }
