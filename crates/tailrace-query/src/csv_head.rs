@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -17,14 +16,13 @@ use arrow_csv::reader::Format;
 use csv::{ByteRecord, Position, ReaderBuilder};
 use object_store::ObjectStoreExt;
 
+use crate::csv_quotes::Quotes;
 use crate::error::{CSV_LINE, Error};
 use crate::input::Input;
 use crate::store;
 
 /// Rows that types come from.
 const ROWS_SAMPLED: usize = 1000;
-/// Files of this machine up to this size are looked through for a quote that is not closed, which would swallow all behind it.
-const QUOTES_BYTES_MAX: u64 = 1 << 30;
 /// What is read of a file, and of each of several.
 const HEAD_BYTES: u64 = 1 << 20;
 const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
@@ -71,12 +69,12 @@ impl Head {
         let mut rows = rows(&bytes, delimiter);
         let is_cut = bytes.len() as u64 == size;
         let unclosed = match input {
-            Input::File(path) if is_cut => unclosed_in(path, delimiter),
+            Input::File(path) if is_cut => Quotes::unclosed_in(path, delimiter),
             _ if is_cut => Ok(None),
-            _ => Quotes::of(&bytes, delimiter).map(Some),
+            _ => Ok(Quotes::unclosed(&bytes, delimiter)),
         };
         let unclosed = unclosed.map_err(|error| Error::failure(format!("{name}: {error}")))?;
-        if let Some(line) = unclosed.and_then(|quotes| quotes.begun_in) {
+        if let Some(line) = unclosed {
             return Err(Error {
                 hint: Some(QUOTES.to_owned()),
                 ..Error::failure(format!("{name}: the quote in line {line} is not closed"))
@@ -205,72 +203,6 @@ fn rows(bytes: &[u8], delimiter: u8) -> Vec<ByteRecord> {
         .from_reader(bytes);
     // Nothing fails when bytes are read that are there, into rows of any length.
     reader.into_byte_records().flatten().collect()
-}
-
-/// The quotes of a file that is larger than its head; none of one that is too large to be read for them alone.
-fn unclosed_in(path: &Path, delimiter: u8) -> std::io::Result<Option<Quotes>> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.len() > QUOTES_BYTES_MAX {
-        return Ok(None);
-    }
-    let mut quotes = Quotes::new(delimiter);
-    let mut buffer = vec![0; HEAD_BYTES as usize];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Some(quotes)),
-            count => quotes.add(&buffer[..count]),
-        }
-    }
-}
-
-/// The quotes of a file, as RFC 4180 has them: a field begins with one, and two stand for one.
-struct Quotes {
-    delimiter: u8,
-    /// The byte before the next ones. A file begins as a line does.
-    before: u8,
-    lines: u64,
-    /// The line of a quote that no other has closed so far.
-    begun_in: Option<u64>,
-}
-
-impl Quotes {
-    fn new(delimiter: u8) -> Quotes {
-        Quotes {
-            delimiter,
-            before: b'\n',
-            lines: 0,
-            begun_in: None,
-        }
-    }
-
-    fn of(bytes: &[u8], delimiter: u8) -> std::io::Result<Quotes> {
-        let mut quotes = Quotes::new(delimiter);
-        quotes.add(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
-        Ok(quotes)
-    }
-
-    /// Goes on with the next bytes of the file.
-    fn add(&mut self, bytes: &[u8]) {
-        let mut from = 0;
-        for at in memchr::memchr_iter(b'"', bytes) {
-            let before = match at {
-                0 => self.before,
-                _ => bytes[at - 1],
-            };
-            match self.begun_in {
-                Some(_) => self.begun_in = None,
-                // The second of two goes on with the field that the first seemed to end.
-                None if before == self.delimiter || matches!(before, b'\n' | b'\r' | b'"') => {
-                    self.lines += memchr::memchr_iter(b'\n', &bytes[from..at]).count() as u64;
-                    from = at;
-                    self.begun_in = Some(self.lines + 1);
-                }
-                None => {}
-            }
-        }
-        self.lines += memchr::memchr_iter(b'\n', &bytes[from..]).count() as u64;
-        self.before = bytes.last().copied().unwrap_or(self.before);
-    }
 }
 
 /// The names of the columns. One without a name has that of its place.

@@ -9,6 +9,7 @@ mod archive;
 mod arguments;
 mod bounds;
 mod csv_head;
+mod csv_quotes;
 mod describe;
 mod encode;
 mod engine;

@@ -3,31 +3,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod asked;
+mod parquet;
 
 use std::path::Path;
 
-use tailrace_query::{Encoder, Engine, Input, Options};
+use tailrace_query::Options;
 
 /// A CSV file, and the same rows as Parquet.
 fn table(dir: &Path, name: &str, rows: &str) {
     let csv = dir.join(format!("{name}.csv"));
     std::fs::write(&csv, rows).unwrap();
+    let sql = format!("SELECT * FROM '{}'", csv.display());
+    let path = dir.join(format!("{name}.parquet"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let bytes = runtime.block_on(async {
-        let engine = Engine::new(Options::default()).unwrap();
-        let sql = format!("SELECT * FROM '{}'", csv.display());
-        let plan = engine.plan(&sql, &[] as &[Input]).await.unwrap();
-        let mut encoder = Encoder::parquet(&plan.schema()).unwrap();
-        let mut bytes = Vec::new();
-        let ran = plan.run(|batch| {
-            bytes.extend(encoder.add(&batch).unwrap());
-            true
-        });
-        ran.await.unwrap();
-        bytes.extend(encoder.finish().unwrap());
-        bytes
-    });
-    std::fs::write(dir.join(format!("{name}.parquet")), bytes).unwrap();
+    runtime.block_on(parquet::write(&sql, &[], &path));
 }
 
 /// Checks the rows of a query of the tables `A` and `Z` in every form.

@@ -2,8 +2,9 @@
 //! serde_json where a column has values of several kinds.
 #![allow(clippy::unwrap_used)]
 
+mod parquet;
+
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
@@ -12,7 +13,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serde_json::{Map, Value, json};
-use tailrace_query::{Encoder, Engine, Input, Options};
+use tailrace_query::{Engine, Input, Options};
 
 const ROWS: u64 = 500;
 
@@ -215,24 +216,6 @@ fn expected(rows: &[Option<Map<String, Value>>]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(others.into_iter().chain(plain)).unwrap()
 }
 
-/// The same rows as a Parquet file.
-async fn as_parquet(lines: &Input, path: &Path) {
-    let engine = Engine::new(Options::default()).unwrap();
-    let plan = engine
-        .plan("SELECT * FROM logs", std::slice::from_ref(lines))
-        .await
-        .unwrap();
-    let mut encoder = Encoder::parquet(&plan.schema()).unwrap();
-    let mut bytes = Vec::new();
-    let ran = plan.run(|batch| {
-        bytes.extend(encoder.add(&batch).unwrap());
-        true
-    });
-    ran.await.unwrap();
-    bytes.extend(encoder.finish().unwrap());
-    std::fs::write(path, bytes).unwrap();
-}
-
 /// The rows of batches as JSON, sorted.
 fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     let rows = batches.iter().flat_map(|batch| {
@@ -301,7 +284,7 @@ async fn answers_are_those_of_a_table_in_memory() {
     let path = dir.path().join("rows.ndjson");
     std::fs::write(&path, lines(&rows)).unwrap();
     let (lines, parquet) = (Input::File(path), dir.path().join("rows.parquet"));
-    as_parquet(&lines, &parquet).await;
+    parquet::write("SELECT * FROM logs", std::slice::from_ref(&lines), &parquet).await;
     let parquet = Input::File(parquet);
     let mut config = SessionConfig::new().with_target_partitions(1);
     config.options_mut().sql_parser.enable_ident_normalization = false;
