@@ -9,6 +9,7 @@ mod options;
 mod partitions;
 mod plan;
 mod rules;
+mod sorted_numbers;
 mod tables;
 mod temporary;
 

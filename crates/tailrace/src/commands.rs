@@ -93,6 +93,17 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whether it fills much memory for a short time, so that huge pages save more than they cost: a query over files.
+    fn takes_much_memory(&self) -> bool {
+        match self {
+            #[cfg(feature = "query")]
+            Command::Query(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl Cli {
     /// The command line of this process. Help, and an error in it, end the process here.
     pub fn of_process() -> Self {
@@ -120,6 +131,10 @@ impl Cli {
         }
         logging::init(&logging)?;
         printed::report_panics();
+        if !self.command.takes_much_memory() {
+            // An agent that rests would hold a huge page for every part of one that it touched. A kernel without the call has none.
+            let _ = rustix::thread::disable_transparent_huge_pages(true);
+        }
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Try(args) => try_query::run(args, &mut Stdout::lock()),

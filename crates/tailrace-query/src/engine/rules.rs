@@ -19,6 +19,7 @@ use datafusion::physical_plan::joins::{
 };
 
 use super::nullable_side::NullableSides;
+use super::sorted_numbers::SortedNumbers;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -37,7 +38,8 @@ pub(super) fn rules() -> Vec<Rule> {
         _ => rule,
     });
     let first: Rule = Arc::new(NullableSides);
-    std::iter::once(first).chain(known).collect()
+    let last: Rule = Arc::new(SortedNumbers);
+    [first].into_iter().chain(known).chain([last]).collect()
 }
 
 /// A rule that is applied to parts of a plan without a join.
