@@ -93,7 +93,9 @@ impl Encoder {
             }
             Form::Arrow(writer) => {
                 writer.write(&batch)?;
-                Ok(std::mem::take(writer.get_mut()))
+                // The next batch is about as long.
+                let next = Vec::with_capacity(writer.get_ref().len());
+                Ok(std::mem::replace(writer.get_mut(), next))
             }
         }
     }

@@ -2,11 +2,13 @@
 
 mod context;
 mod csv;
+mod kept_texts;
 mod memory;
 mod nullable_side;
 mod on_disk;
 mod options;
 mod partitions;
+mod passing;
 mod plan;
 mod rules;
 mod sorted_numbers;

@@ -2,20 +2,16 @@
 //! `x` is where `x = 1`, for constant in the rows of the join, where it may be NULL: it leaves it out of orders and windows.
 //! A step between the side and the join, which passes rows on, says nothing of constants.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, Result, Statistics};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
+use super::passing::PassingExec;
 use super::rules::{join_type, recomputed};
 
 /// The rule that puts such steps into a plan. It comes before all others.
@@ -56,7 +52,7 @@ fn of_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
                 return side;
             }
             is_changed = true;
-            Arc::new(NullableSideExec::new(side)) as Arc<dyn ExecutionPlan>
+            nullable(side)
         })
         .collect();
     match is_changed {
@@ -67,84 +63,18 @@ fn of_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
     }
 }
 
-/// Passes on the rows of a side.
-#[derive(Debug)]
-struct NullableSideExec {
-    side: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
+/// Passes on the rows of a side, and says nothing of constants.
+fn nullable(side: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    PassingExec::new("NullableSideExec", side, without_constants, |rows| Ok(rows))
 }
 
-impl NullableSideExec {
-    fn new(side: Arc<dyn ExecutionPlan>) -> NullableSideExec {
-        let known = side.properties();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(side.schema()),
-            known.output_partitioning().clone(),
-            known.emission_type,
-            known.boundedness,
-        );
-        NullableSideExec {
-            properties: Arc::new(properties.with_scheduling_type(known.scheduling_type)),
-            side,
-        }
-    }
-}
-
-impl DisplayAs for NullableSideExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl ExecutionPlan for NullableSideExec {
-    fn name(&self) -> &str {
-        "NullableSideExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.side]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let side = children.pop().unwrap_or_else(|| Arc::clone(&self.side));
-        Ok(Arc::new(NullableSideExec::new(side)))
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        task: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.side.execute(partition, task)
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(Arc::clone(&inputs[0]))
-    }
+fn without_constants(side: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
+    let known = side.properties();
+    let properties = PlanProperties::new(
+        EquivalenceProperties::new(side.schema()),
+        known.output_partitioning().clone(),
+        known.emission_type,
+        known.boundedness,
+    );
+    Arc::new(properties.with_scheduling_type(known.scheduling_type))
 }

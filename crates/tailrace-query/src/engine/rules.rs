@@ -18,6 +18,7 @@ use datafusion::physical_plan::joins::{
     SymmetricHashJoinExec,
 };
 
+use super::kept_texts::KeptTexts;
 use super::nullable_side::NullableSides;
 use super::sorted_numbers::SortedNumbers;
 
@@ -38,8 +39,8 @@ pub(super) fn rules() -> Vec<Rule> {
         _ => rule,
     });
     let first: Rule = Arc::new(NullableSides);
-    let last: Rule = Arc::new(SortedNumbers);
-    [first].into_iter().chain(known).chain([last]).collect()
+    let last: [Rule; 2] = [Arc::new(SortedNumbers), Arc::new(KeptTexts)];
+    [first].into_iter().chain(known).chain(last).collect()
 }
 
 /// A rule that is applied to parts of a plan without a join.

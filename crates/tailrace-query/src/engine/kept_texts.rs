@@ -1,0 +1,110 @@
+//! The first rows of an order: the few that wait to be among them keep all in memory that their texts are views of. A page of a Parquet file
+//! may be a hundred megabytes, and each of ten rows of another one.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, GenericByteViewArray};
+use arrow::datatypes::{BinaryViewType, ByteViewType, DataType, StringViewType};
+use arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use super::passing::PassingExec;
+
+/// Texts that keep more than so many bytes of others in memory are copied. Lines are read in pieces of a megabyte.
+const OTHERS_BYTES: usize = 2 << 20;
+
+/// The rule that has texts copied that wait. It comes after all others, which tell the input what the first rows are.
+#[derive(Debug)]
+pub(super) struct KeptTexts;
+
+impl PhysicalOptimizerRule for KeptTexts {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(plan.transform_up(of_sort)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "kept_texts"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn of_sort(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let input = plan.downcast_ref::<SortExec>();
+    let input = input.filter(|sort| sort.fetch().is_some());
+    let Some(input) = input.map(|sort| Arc::clone(sort.input())) else {
+        return Ok(Transformed::no(plan));
+    };
+    let same = |input: &Arc<dyn ExecutionPlan>| Arc::clone(input.properties());
+    let input = PassingExec::new("CopiedTextsExec", input, same, |rows| copied(&rows));
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    Ok(Transformed::yes(plan.replace_children(vec![input], keep)?))
+}
+
+/// The same rows, of which no text keeps much of others.
+fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
+    let columns = rows
+        .columns()
+        .iter()
+        .map(|column| match column.data_type() {
+            DataType::Utf8View => copied_views::<StringViewType>(column),
+            DataType::BinaryView => copied_views::<BinaryViewType>(column),
+            _ => Arc::clone(column),
+        });
+    let columns: Vec<_> = columns.collect();
+    if columns.is_empty() {
+        return Ok(rows.clone());
+    }
+    Ok(RecordBatch::try_new(rows.schema(), columns)?)
+}
+
+fn copied_views<T: ByteViewType>(column: &ArrayRef) -> ArrayRef {
+    let views: &GenericByteViewArray<T> = column.as_byte_view();
+    let kept: usize = views.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    if kept <= OTHERS_BYTES || kept.saturating_sub(views.total_buffer_bytes_used()) <= OTHERS_BYTES
+    {
+        return Arc::clone(column);
+    }
+    Arc::new(views.gc())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringViewArray;
+
+    use super::*;
+
+    #[test]
+    fn a_row_does_not_keep_the_texts_of_others() {
+        let text = |row| Some(format!("{row:0>100}"));
+        let all: StringViewArray = (0..40_000).map(text).collect();
+        let few = RecordBatch::try_from_iter([("text", Arc::new(all.slice(7, 2)) as ArrayRef)]);
+        let few = few.unwrap();
+        let copied = copied(&few).unwrap();
+        assert_eq!(copied, few);
+        let kept = copied.column(0).as_string_view().get_buffer_memory_size();
+        assert!(kept < 1_000, "{kept}");
+    }
+
+    #[test]
+    fn texts_that_keep_little_are_not_copied() {
+        let all: StringViewArray = (0..1_000).map(|row| Some(format!("{row:0>100}"))).collect();
+        let few = RecordBatch::try_from_iter([("text", Arc::new(all.slice(7, 2)) as ArrayRef)]);
+        let few = few.unwrap();
+        let copied = copied(&few).unwrap();
+        let at = |rows: &RecordBatch| rows.column(0).as_string_view().data_buffers()[0].as_ptr();
+        assert_eq!(at(&copied), at(&few));
+    }
+}
