@@ -12,7 +12,7 @@ use crate::bounds::Bounds;
 use crate::engine::Options;
 use crate::error::Error;
 use crate::input::Input;
-use crate::kind::{is_listed, is_parquet};
+use crate::kind::{is_listed_input, is_parquet};
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
 use crate::reader::{Once, Reader};
@@ -69,8 +69,7 @@ pub struct Key {
 ///
 /// An input cannot be read, or holds no lines of a log.
 pub fn describe(inputs: &[Input], threads: usize, notes: &Notes) -> Result<Description, Error> {
-    let listed =
-        |input: &&Input| is_parquet(input) || matches!(input, Input::File(path) if is_listed(path));
+    let listed = |input: &&Input| is_parquet(input) || is_listed_input(input);
     if let Some(input) = inputs.iter().find(listed) {
         return Err(Error {
             hint: Some(format!(

@@ -94,5 +94,19 @@ pub(crate) fn is_leftover(part: &str) -> bool {
 pub(crate) fn is_listed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    name.ends_with(".csv") || name.ends_with(".arrow")
+    is_csv(name) || name.ends_with(".arrow")
+}
+
+/// Whether it is CSV, by its name.
+pub(crate) fn is_csv(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".csv")
+}
+
+/// Whether an input is such a table.
+pub(crate) fn is_listed_input(input: &Input) -> bool {
+    match input {
+        Input::File(path) => is_listed(path),
+        Input::Object(object) => is_listed(Path::new(object.meta.location.as_ref())),
+        Input::Stdin => false,
+    }
 }

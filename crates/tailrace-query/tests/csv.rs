@@ -237,3 +237,28 @@ fn headers_may_lack_names_and_files_may_be_called_anything() {
     std::fs::write(dir.path().join("h.csv"), "a,b\n").unwrap();
     assert_eq!(rows_in(dir.path(), "SELECT * FROM 'DIR/h.csv'"), "");
 }
+
+#[test]
+fn names_in_capitals_and_directories_are_csv() {
+    let dir = tempfile::tempdir().unwrap();
+    let tables = dir.path().join("tables");
+    std::fs::create_dir(&tables).unwrap();
+    std::fs::write(tables.join("A.CSV"), "n,s\n1,x\n").unwrap();
+    std::fs::write(tables.join("b c.csv"), "n,s\n2,y\n").unwrap();
+    for table in ["DIR/tables", "DIR/tables/", "DIR/tables/*"] {
+        let rows = rows_in(
+            dir.path(),
+            &format!("SELECT n, s FROM '{table}' ORDER BY n"),
+        );
+        assert_eq!(rows, "{\"n\":1,\"s\":\"x\"}\n{\"n\":2,\"s\":\"y\"}\n");
+    }
+    let upper = rows_in(dir.path(), "SELECT n + 1 AS m FROM 'DIR/tables/A.CSV'");
+    assert_eq!(upper, "{\"m\":2}\n");
+    let error = ask(dir.path(), "SELECT n FROM 'DIR'", Options::default()).unwrap_err();
+    assert!(
+        error.message.contains("beside other files, such as"),
+        "{}",
+        error.message
+    );
+    assert!(error.is_usage);
+}

@@ -19,7 +19,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use super::Engine;
 use crate::csv_head::{Head, common};
 use crate::error::{Error, text_of};
-use crate::expand::expand;
 use crate::input::Input;
 use crate::table::data_type;
 
@@ -49,8 +48,12 @@ impl Engine {
     /// # Errors
     ///
     /// The beginning of a file cannot be read, or is no table.
-    pub(super) fn add_csv(&self, name: TableReference, path: &str) -> Result<Vec<String>, Error> {
-        let inputs = expand(&[path.to_owned()]).map_err(|error| Error::failed(&error))?;
+    pub(super) fn add_csv(
+        &self,
+        name: TableReference,
+        path: &str,
+        inputs: Vec<Input>,
+    ) -> Result<Vec<String>, Error> {
         let (groups, mut columns) = grouped(inputs)?;
         if columns.is_empty() {
             return Err(Error {
@@ -114,7 +117,9 @@ impl Engine {
         let options = CsvReadOptions::new()
             .newlines_in_values(true)
             .delimiter(group.delimiter)
-            .to_listing_options(&context.copied_config(), context.copied_table_options());
+            .to_listing_options(&context.copied_config(), context.copied_table_options())
+            // They are named one by one, also in capitals.
+            .with_file_extension("");
         let config = ListingTableConfig::new_with_multi_paths(urls)
             .with_listing_options(options)
             .with_schema(Arc::new(Schema::new(fields)));

@@ -12,7 +12,7 @@ use crate::error::{Error, text_of, word_in};
 use crate::expand::expand;
 use crate::follow::Followed;
 use crate::input::Input;
-use crate::kind::{Kind, is_listed, is_parquet};
+use crate::kind::{Kind, is_csv, is_listed, is_listed_input, is_parquet};
 use crate::parquet_table::ParquetTable;
 use crate::sample::{Column, Reach, key_column, reserved_column, sample};
 use crate::store::{Store, is_url};
@@ -50,10 +50,7 @@ impl Engine {
                     ..Error::usage("the table `logs` has no files")
                 });
             }
-            if let Some(input) = inputs
-                .iter()
-                .find(|input| matches!(input, Input::File(path) if is_listed(path)))
-            {
+            if let Some(input) = inputs.iter().find(|input| is_listed_input(input)) {
                 return Err(Error {
                     hint: Some(format!("FROM '{}' is a table of its own", input.name())),
                     ..Error::usage(format!("{} holds no lines of a log", input.name()))
@@ -75,6 +72,9 @@ impl Engine {
         };
         if words.is_some() {
             check_followed(&inputs)?;
+        }
+        if name != "logs" && inputs.iter().any(is_listed_input) {
+            return self.add_directory(table.table(), inputs);
         }
         let name = TableReference::bare(table.table().to_owned());
         match Kind::of(inputs, table.table())? {
@@ -169,12 +169,30 @@ impl Engine {
         Ok((table, added))
     }
 
+    /// A directory, or a glob, that names files which DataFusion reads itself.
+    fn add_directory(&self, word: &str, inputs: Vec<Input>) -> Result<Added, Error> {
+        if let Some(other) = inputs.iter().find(|input| !is_csv(&input.name())) {
+            return Err(Error {
+                hint: Some("name one kind by a glob, as 'DIRECTORY/*.csv' does".to_owned()),
+                ..Error::usage(format!(
+                    "{word} holds CSV, Arrow or compressed tables beside other files, such as {}",
+                    other.name()
+                ))
+            });
+        }
+        let columns = self.add_csv(TableReference::bare(word.to_owned()), word, inputs)?;
+        Ok(Added {
+            columns_of_csv: Some(columns),
+            ..Added::default()
+        })
+    }
+
     /// A file that DataFusion reads itself.
     async fn add_listed(&self, path: &str) -> Result<Added, Error> {
         let failed =
             |error: DataFusionError| Error::failure(format!("{path}: {}", text_of(&error)));
         let name = TableReference::bare(path.to_owned());
-        if !path.ends_with(".csv") && !path.ends_with(".arrow") {
+        if !is_csv(path) && !path.ends_with(".arrow") {
             return Err(Error::usage(format!(
                 "{path}: a compressed table cannot be read; decompress it first"
             )));
@@ -188,8 +206,9 @@ impl Engine {
         // An earlier query may have read it.
         let known = self.context.deregister_table(name.clone());
         known.map_err(failed)?;
-        let columns_of_csv = if path.ends_with(".csv") {
-            Some(self.add_csv(name, path)?)
+        let columns_of_csv = if is_csv(path) {
+            let inputs = expand(&[path.to_owned()]).map_err(|error| Error::failed(&error))?;
+            Some(self.add_csv(name, path, inputs)?)
         } else {
             let options = ArrowReadOptions::default();
             let added = self.context.register_arrow(name, path, options).await;
@@ -234,7 +253,8 @@ fn check_followed(inputs: &[Input]) -> Result<(), Error> {
 
 /// Whether lines can be added to it that are read later: to a file, and not to one that is a table of its own.
 fn can_be_followed(input: &Input) -> bool {
-    matches!(input, Input::File(_)) && !input.is_stream() && !is_parquet(input)
+    let is_table = is_parquet(input) || is_listed_input(input);
+    matches!(input, Input::File(_)) && !input.is_stream() && !is_table
 }
 
 /// A column of this type: one of the sample, or a key that the sample lacks.

@@ -1,6 +1,7 @@
 //! What goes wrong while a query runs, with the column or the expression that it is about.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use arrow::datatypes::DataType;
 use datafusion::catalog::default_table_source::source_as_provider;
@@ -243,7 +244,8 @@ fn of_csv_line(text: &str, ran: &Ran<'_>) -> Option<Error> {
 }
 
 fn is_csv(scan: &logical::TableScan) -> bool {
-    scan.table_name.table().ends_with(".csv")
+    let name = scan.table_name.table();
+    crate::kind::is_csv(name) || Path::new(name).is_dir()
 }
 
 fn push_new(names: &mut Vec<String>, name: &str) {
