@@ -6,6 +6,7 @@ mod memory;
 mod operators;
 mod planning;
 mod running;
+mod words;
 
 use std::fmt::{self, Write};
 

@@ -350,3 +350,70 @@ fn outer_joins_do_not_merge_keys_of_the_right() {
     let found = ask(dir.path(), sql, Options::default()).unwrap();
     assert_eq!(found, "{\"k\":1}\n");
 }
+
+#[test]
+fn words_that_are_not_supported_have_others_in_their_place() {
+    for (clause, at, message, hint) in [
+        (
+            "LIMIT -1",
+            "LIMIT",
+            "LIMIT takes a number of rows, which is not negative",
+            "write LIMIT 10",
+        ),
+        (
+            "LIMIT 1.5",
+            "LIMIT",
+            "LIMIT takes a number of rows, which is whole",
+            "write LIMIT 10",
+        ),
+        (
+            "OFFSET -1",
+            "OFFSET",
+            "OFFSET takes a number of rows, which is not negative",
+            "write OFFSET 10",
+        ),
+        (
+            "FETCH FIRST ROW ONLY",
+            "FETCH",
+            "FETCH is not supported",
+            "LIMIT 10 at the end takes ten rows",
+        ),
+        (
+            "GROUP BY CUBE (k, k)",
+            "CUBE",
+            "the sets of groups have `logs.k` twice",
+            "name each column once in it",
+        ),
+    ] {
+        check(
+            &format!("SELECT k FROM logs {clause}"),
+            message,
+            Some(at),
+            hint,
+        );
+    }
+    check(
+        "SELECT TOP 3 k FROM logs",
+        "TOP is not supported",
+        Some("TOP"),
+        "LIMIT 10 at the end takes ten rows",
+    );
+    check(
+        "SELECT * RENAME (k AS l) FROM logs",
+        "RENAME is not supported",
+        Some("RENAME"),
+        "SELECT * EXCLUDE (a), a AS b gives a column another name",
+    );
+    check(
+        "SELECT ntile(0) OVER (ORDER BY k) FROM logs",
+        "`ntile` takes a number of parts, which is at least 1",
+        Some("ntile"),
+        "write ntile(4)",
+    );
+    check(
+        "SELECT * FROM logs PIVOT (sum(k) FOR name IN ('n1', 'n2'))",
+        "PIVOT is not supported",
+        Some("logs"),
+        "`sum(n) FILTER (WHERE key = 'a') AS a` makes a column of a value",
+    );
+}

@@ -42,19 +42,29 @@ impl Visitor for Refused<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
-        match table {
+        let (what, hint) = match table {
             TableFactor::Table {
                 sample: Some(_), ..
-            } => {
-                let error = self
-                    .places
-                    .of(table.span())
-                    .error("tables cannot be sampled");
-                let hint = "`WHERE random() < 0.1` keeps about a tenth of the rows";
-                self.error = Some(error.with_hint(hint));
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
+            } => (
+                "tables cannot be sampled",
+                "`WHERE random() < 0.1` keeps about a tenth of the rows",
+            ),
+            TableFactor::Pivot { .. } => (
+                "PIVOT is not supported",
+                "`sum(n) FILTER (WHERE key = 'a') AS a` makes a column of a value",
+            ),
+            TableFactor::Unpivot { .. } => (
+                "UNPIVOT is not supported",
+                "UNION ALL puts a SELECT for each column together",
+            ),
+            TableFactor::MatchRecognize { .. } => (
+                "MATCH_RECOGNIZE is not supported",
+                "`lag` and `lead` look at the rows before and after",
+            ),
+            _ => return ControlFlow::Continue(()),
+        };
+        let error = self.places.of(table.span()).error(what);
+        self.error = Some(error.with_hint(hint));
+        ControlFlow::Break(())
     }
 }

@@ -6,7 +6,8 @@ use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, TableFactor, Visit
 use tailrace_sql::walk::{first, walk};
 
 use super::planning::{find, place_of};
-use super::{Error, word_in};
+use super::words::of_words;
+use super::Error;
 use crate::unsupported::name_of;
 
 /// Functions that are called with OVER only.
@@ -282,49 +283,5 @@ fn places_of_columns(text: &str, query: &ast::Query) -> Option<Error> {
         place: found.as_ref().and_then(place_of),
         hint: Some("a number there is the place of a column in SELECT, from 1".to_owned()),
         ..Error::usage(format!("{clause} {number}: SELECT has {count} column(s)"))
-    })
-}
-
-/// What single words or texts of the query say.
-fn of_words(text: &str, sql: &str) -> Option<Error> {
-    let upper = sql.to_ascii_uppercase();
-    if text.contains("queries have different number of columns") {
-        let words = ["UNION", "INTERSECT", "EXCEPT"];
-        return Some(Error {
-            place: words.iter().find_map(|word| word_in(&upper, word)),
-            hint: Some("NULL stands for a column that one of them lacks".to_owned()),
-            ..Error::usage("the queries that are put together have different numbers of columns")
-        });
-    }
-    if let Some((_, ty)) = text.split_once("Unsupported SQL type ") {
-        return Some(Error {
-            place: word_in(sql, ty).or_else(|| word_in(&upper, ty)),
-            hint: Some(
-                "types are TEXT, BIGINT, DOUBLE, BOOLEAN, TIMESTAMP, DATE and DECIMAL(precision, scale)"
-                    .to_owned(),
-            ),
-            ..Error::usage(format!("there is no type `{ty}`"))
-        });
-    }
-    if let Some((_, value)) = text.split_once("Invalid input syntax for type interval: ") {
-        let value = value.trim_matches('"');
-        return Some(Error {
-            place: super::planning::place_in(sql, &format!("'{value}'")),
-            hint: Some("write INTERVAL '1 hour 30 minutes'".to_owned()),
-            ..Error::usage(format!("'{value}' is no interval"))
-        });
-    }
-    if text.starts_with("Substring without for/from is not valid") {
-        return Some(Error {
-            place: word_in(&upper, "SUBSTR").or_else(|| word_in(&upper, "SUBSTRING")),
-            hint: Some("write substr(text, 1, 10): from the first on, ten characters".to_owned()),
-            ..Error::usage("`substr` lacks where the part begins")
-        });
-    }
-    let (_, table) = text.split_once("Invalid qualifier ")?;
-    Some(Error {
-        place: word_in(sql, table),
-        hint: Some("FROM gives tables their names".to_owned()),
-        ..Error::usage(format!("there is no table `{table}` here"))
     })
 }

@@ -1,0 +1,118 @@
+//! What is wrong with single words or texts of a query.
+
+use super::planning::place_in;
+use super::{Error, word_in};
+
+/// What DataFusion says of a word, wherever it stands and whatever the data are.
+struct Plain {
+    /// A part of what it says.
+    text: &'static str,
+    /// The word of the query, in capitals.
+    word: &'static str,
+    message: &'static str,
+    hint: &'static str,
+}
+
+const PLAIN: [Plain; 7] = [
+    Plain {
+        text: "LIMIT must be >= 0",
+        word: "LIMIT",
+        message: "LIMIT takes a number of rows, which is not negative",
+        hint: "write LIMIT 10",
+    },
+    Plain {
+        text: "Expected LIMIT to be an integer",
+        word: "LIMIT",
+        message: "LIMIT takes a number of rows, which is whole",
+        hint: "write LIMIT 10",
+    },
+    Plain {
+        text: "OFFSET must be >=0",
+        word: "OFFSET",
+        message: "OFFSET takes a number of rows, which is not negative",
+        hint: "write OFFSET 10",
+    },
+    Plain {
+        text: "FETCH clause is not supported",
+        word: "FETCH",
+        message: "FETCH is not supported",
+        hint: "LIMIT 10 at the end takes ten rows",
+    },
+    Plain {
+        text: "This feature is not implemented: TOP",
+        word: "TOP",
+        message: "TOP is not supported",
+        hint: "LIMIT 10 at the end takes ten rows",
+    },
+    Plain {
+        text: "wildcard * with RENAME not supported",
+        word: "RENAME",
+        message: "RENAME is not supported",
+        hint: "SELECT * EXCLUDE (a), a AS b gives a column another name",
+    },
+    Plain {
+        text: "NTILE requires a positive integer",
+        word: "NTILE",
+        message: "`ntile` takes a number of parts, which is at least 1",
+        hint: "write ntile(4)",
+    },
+];
+
+/// What single words or texts of the query say.
+pub(super) fn of_words(text: &str, sql: &str) -> Option<Error> {
+    let upper = sql.to_ascii_uppercase();
+    if let Some(plain) = PLAIN.iter().find(|plain| text.contains(plain.text)) {
+        return Some(Error {
+            place: word_in(&upper, plain.word),
+            hint: Some(plain.hint.to_owned()),
+            ..Error::usage(plain.message)
+        });
+    }
+    if let Some((_, column)) = text.split_once("Schema contains duplicate qualified field name ") {
+        let words = ["CUBE", "ROLLUP", "GROUPING"];
+        return Some(Error {
+            place: Some(words.iter().find_map(|word| word_in(&upper, word))?),
+            hint: Some("name each column once in it".to_owned()),
+            ..Error::usage(format!("the sets of groups have `{column}` twice"))
+        });
+    }
+    if text.contains("queries have different number of columns") {
+        let words = ["UNION", "INTERSECT", "EXCEPT"];
+        return Some(Error {
+            place: words.iter().find_map(|word| word_in(&upper, word)),
+            hint: Some("NULL stands for a column that one of them lacks".to_owned()),
+            ..Error::usage("the queries that are put together have different numbers of columns")
+        });
+    }
+    if let Some((_, ty)) = text.split_once("Unsupported SQL type ") {
+        return Some(Error {
+            place: word_in(sql, ty).or_else(|| word_in(&upper, ty)),
+            hint: Some(
+                "types are TEXT, BIGINT, DOUBLE, BOOLEAN, TIMESTAMP, DATE and DECIMAL(precision, scale)"
+                    .to_owned(),
+            ),
+            ..Error::usage(format!("there is no type `{ty}`"))
+        });
+    }
+    if let Some((_, value)) = text.split_once("Invalid input syntax for type interval: ") {
+        let value = value.trim_matches('"');
+        return Some(Error {
+            place: place_in(sql, &format!("'{value}'")),
+            hint: Some("write INTERVAL '1 hour 30 minutes'".to_owned()),
+            ..Error::usage(format!("'{value}' is no interval"))
+        });
+    }
+    if text.starts_with("Substring without for/from is not valid") {
+        return Some(Error {
+            place: word_in(&upper, "SUBSTR").or_else(|| word_in(&upper, "SUBSTRING")),
+            hint: Some("write substr(text, 1, 10): from the first on, ten characters".to_owned()),
+            ..Error::usage("`substr` lacks where the part begins")
+        });
+    }
+    let (_, table) = text.split_once("Invalid qualifier ")?;
+    Some(Error {
+        place: word_in(sql, table),
+        hint: Some("FROM gives tables their names".to_owned()),
+        ..Error::usage(format!("there is no table `{table}` here"))
+    })
+}
