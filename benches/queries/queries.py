@@ -4,8 +4,9 @@ Usage: python3 queries.py --agent target/release/tailrace [--lines N] [--runs N]
        [--forms lines parquet] [--peers P ...] [--out FILE [--plots DIR]]
 
 Every answer is compared with DuckDB's before the clock starts. CPU seconds and peak memory are those of the whole process, as the
-kernel counts them; of those of the peers' CPU what Python takes to start with the library is subtracted. Prints medians as a
-table in Markdown, appends every run to FILE as CSV, and has the agent draw its rows into DIR.
+kernel counts them; of those of the peers' CPU what Python takes to start with the library is subtracted. What is printed while the
+clock runs goes to /dev/null. Prints medians as a table in Markdown, appends every run to FILE as CSV, and has the agent draw its rows
+into DIR: CPU seconds, wall seconds and peak memory.
 """
 
 import argparse
@@ -25,6 +26,7 @@ ROWS_COMPARED_MAX = 1_000
 # How often the memory of a process is looked at.
 SAMPLED_S = 0.005
 PEERS = ("duckdb", "polars", "chdb")
+MEASURED = {"cpu": "CPU s", "wall": "wall s", "peak": "peak MiB"}
 
 # What is asked: a name, SQL for Tailrace and DuckDB, for clickhouse-local, and for Polars.
 QUERIES = {
@@ -137,13 +139,20 @@ def keep(runs, path):
 
 
 def plot(args, shape, threads):
-    """The medians of one shape, drawn by the agent."""
+    """The medians of one shape, drawn by the agent: a chart for each thing that is measured."""
+    where = f"shape = '{shape}' AND threads = {threads}"
+    for what, unit in MEASURED.items():
+        draw(args, f"queries-{shape.replace(', ', '-')}-{threads}-{what}", "query", what, unit, where)
+
+
+def draw(args, name, by, what, unit, where):
+    """A chart of the medians of what was measured, a bar for each engine."""
     engines = ["tailrace", *args.peers]
-    columns = ", ".join(f"median(cpu) FILTER (WHERE engine = '{engine}') AS \"{engine}, CPU s\"" for engine in engines)
-    sql = f"SELECT query, {columns} FROM '{args.out}' WHERE shape = '{shape}' AND threads = {threads} GROUP BY query ORDER BY query"
+    columns = ", ".join(f"median({what}) FILTER (WHERE engine = '{engine}') AS \"{engine}, {unit}\"" for engine in engines)
+    sql = f"SELECT {by}, {columns} FROM '{args.out}' WHERE {where} GROUP BY {by} ORDER BY {by}"
     args.plots.mkdir(parents=True, exist_ok=True)
-    path = args.plots / f"queries-{shape.replace(', ', '-')}-{threads}.svg"
-    path.write_bytes(run_process([args.agent, "query", sql, "-o", "svg"])[0])
+    drawn, *_ = run_process([args.agent, "query", sql, "-o", "svg"])
+    (args.plots / f"{name}.svg").write_bytes(drawn)
 
 
 def parquet(agent, logs):
@@ -169,7 +178,7 @@ def measure(args, shape, name, logs, teams, threads):
     runs = []
     for _ in range(args.runs):
         for engine, command in commands.items():
-            _, cpu, wall, peak = run_process(command)
+            _, cpu, wall, peak = run_process(command, is_read=False)
             cpu = max(cpu - idle.get(engine, 0.0), 0.01)
             runs.append({"shape": shape, "query": name, "threads": threads, "engine": engine, "cpu": cpu, "wall": wall, "peak": peak})
     return runs
@@ -217,10 +226,10 @@ def start(peer):
     return [sys.executable, "-c", f"{SHOW}\nimport {peer}, pyarrow"]
 
 
-def run_process(command, environment=None):
-    """What a process prints, its CPU and wall seconds, and its peak in MiB."""
+def run_process(command, environment=None, is_read=True):
+    """What a process prints, unless nobody reads it, its CPU and wall seconds, and its peak in MiB."""
     started = time.monotonic()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() if is_read else open(os.devnull, "w+b") as out, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(command, stdout=out, stderr=errors, env={**os.environ, **(environment or {})})
         peak = 0
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:

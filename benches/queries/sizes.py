@@ -1,7 +1,7 @@
 """Measures queries over much data in few and in many files, beside DuckDB and Polars: whole processes, fresh each, in turns.
 
 Usage: python3 sizes.py --agent target/release/tailrace [--gigabytes N] [--files N ...] [--forms lines parquet] [--peers P ...]
-       [--runs N] [--directory DIR] [--out FILE]
+       [--runs N] [--directory DIR] [--out FILE [--plots DIR]]
 
 The same lines are one file, then many; as Parquet they are one file with large, then with small row groups. Answers are compared
 before the clock starts. Prints medians of wall and CPU seconds, and the highest peak of memory.
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from queries import QUERIES, answer_of, keep, run_process, same, show_and
+from queries import MEASURED, QUERIES, answer_of, draw, keep, run_process, same, show_and
 
 ASKED = ("count, filter", "group by two", "top 10")
 PEERS = ("duckdb", "polars")
@@ -33,7 +33,10 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--plots", type=Path)
     args = parser.parse_args()
+    if args.plots and not args.out:
+        parser.error("--plots draws what --out keeps")
     runs = []
     with tempfile.TemporaryDirectory(prefix="tailrace-sizes-", dir=args.directory) as directory:
         files = generate(args, Path(directory))
@@ -50,6 +53,10 @@ def main():
                     runs += measure(args, f"{name} row groups", query, Path(directory), "all.parquet")
     if args.out:
         keep(runs, args.out)
+    if args.plots:
+        for query in ASKED:
+            for what, unit in MEASURED.items():
+                draw(args, f"sizes-{query.replace(', ', '-').replace(' ', '-')}-{what}", "layout", what, unit, f"query = '{query}'")
     print_table(runs)
 
 
