@@ -242,6 +242,24 @@ fn a_join_with_a_union_is_kept() {
     assert_eq!((written.files, written.rows), (1, 18));
 }
 
+/// The order that the merged sides of a join need stays where it is asked for, also above a side with constants.
+#[test]
+fn a_join_with_constants_of_one_side_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = dir.path().join("a.log");
+    fs::write(&from, "{\"id\":3}\n{\"id\":1}\n{\"id\":2}\n").unwrap();
+    fs::write(dir.path().join("z.csv"), "id\n2\n3\n").unwrap();
+    let z = dir.path().join("z.csv").display().to_string();
+    let to = dir.path().join("out");
+    let sql = format!(
+        "SELECT a.id, z.k FROM logs a LEFT JOIN (SELECT id, 7 AS k FROM '{z}') z ON a.id = z.id"
+    );
+    assert_eq!(keep(&sql, &from, &to, &[], MEMORY).unwrap().rows, 3);
+    let kept = ask(&format!("SELECT * FROM '{}' ORDER BY id", to.display()));
+    let rows = "+----+---+\n| id | k |\n+----+---+\n| 1  |   |\n| 2  | 7 |\n| 3  | 7 |\n+----+---+";
+    assert_eq!(kept.unwrap().text, rows);
+}
+
 fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let batch = RecordBatch::try_from_iter(columns).unwrap();

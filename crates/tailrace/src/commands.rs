@@ -94,11 +94,11 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it fills much memory for a short time, so that huge pages save more than they cost: a query over files.
+    /// Whether it fills much memory for a short time, so that huge pages save more than they cost: a query over files that ends.
     fn takes_much_memory(&self) -> bool {
         match self {
             #[cfg(feature = "query")]
-            Command::Query(_) => true,
+            Command::Query(args) => !args.follows(),
             _ => false,
         }
     }
@@ -132,8 +132,10 @@ impl Cli {
         logging::init(&logging)?;
         printed::report_panics();
         if !self.command.takes_much_memory() {
-            // An agent that rests would hold a huge page for every part of one that it touched. A kernel without the call has none.
-            let _ = rustix::thread::disable_transparent_huge_pages(true);
+            // An agent that rests would hold a huge page for every part of one that it touched.
+            if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+                tracing::debug!("huge pages stay as the system has them: {error}");
+            }
         }
         match &self.command {
             Command::Run(args) => run::run(args),

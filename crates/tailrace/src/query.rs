@@ -150,6 +150,11 @@ struct Asked {
 }
 
 impl Args {
+    /// Whether it goes on until it is stopped.
+    pub fn follows(&self) -> bool {
+        self.follow
+    }
+
     fn asked(&self) -> Result<Asked, Failure> {
         let words = || self.sql.iter().chain(&self.files).cloned().collect();
         if let Some(path) = &self.file {

@@ -1,5 +1,6 @@
 //! The first rows of an order: the few that wait to be among them keep all in memory that their texts are views of. A page of a Parquet file
-//! may be a hundred megabytes, and each of ten rows of another one.
+//! may be a hundred megabytes, and each of ten rows of another one. So batches are made dense before rows of them are picked: most
+//! have few rows, once the input knows what the last of the first rows is.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::passing::PassingExec;
 /// Texts that keep more than so many bytes of others in memory are copied. Lines are read in pieces of a megabyte.
 const OTHERS_BYTES: usize = 2 << 20;
 
-/// The rule that has texts copied that wait. It comes after all others, which tell the input what the first rows are.
+/// The rule that has texts copied. It comes after all others, which tell the input what the first rows are.
 #[derive(Debug)]
 pub(super) struct KeptTexts;
 
@@ -53,7 +54,7 @@ fn of_sort(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
     Ok(Transformed::yes(plan.replace_children(vec![input], keep)?))
 }
 
-/// The same rows, of which no text keeps much of others.
+/// The same rows, whose texts keep little of the texts of other batches.
 fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
     let columns = rows
         .columns()
@@ -72,7 +73,11 @@ fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
 
 fn copied_views<T: ByteViewType>(column: &ArrayRef) -> ArrayRef {
     let views: &GenericByteViewArray<T> = column.as_byte_view();
-    let kept: usize = views.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    // Arrays that were put together name a buffer several times.
+    let mut buffers: Vec<_> = views.data_buffers().iter().collect();
+    buffers.sort_unstable_by_key(|buffer| buffer.as_ptr());
+    buffers.dedup_by_key(|buffer| buffer.as_ptr());
+    let kept: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     if kept <= OTHERS_BYTES || kept.saturating_sub(views.total_buffer_bytes_used()) <= OTHERS_BYTES
     {
         return Arc::clone(column);
@@ -83,8 +88,29 @@ fn copied_views<T: ByteViewType>(column: &ArrayRef) -> ArrayRef {
 #[cfg(test)]
 mod tests {
     use arrow::array::StringViewArray;
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::physical_expr::{PhysicalSortExpr, expressions};
+    use datafusion::physical_plan::displayable;
 
     use super::*;
+
+    #[test]
+    fn the_first_rows_of_an_order_are_copied() {
+        let text = Arc::new(StringViewArray::from_iter_values(["a"])) as ArrayRef;
+        let one = RecordBatch::try_from_iter([("text", text)]).unwrap();
+        let input = MemorySourceConfig::try_new_exec(&[vec![one.clone()]], one.schema(), None);
+        let key = PhysicalSortExpr::new_default(Arc::new(expressions::Column::new("text", 0)));
+        let sort = SortExec::new([key].into(), input.unwrap());
+        let steps = |fetch| {
+            let sort: Arc<dyn ExecutionPlan> = Arc::new(sort.with_fetch(fetch));
+            let plan = KeptTexts.optimize(sort, &ConfigOptions::default());
+            displayable(plan.unwrap().as_ref())
+                .indent(false)
+                .to_string()
+        };
+        assert!(steps(Some(10)).contains("CopiedTextsExec"));
+        assert!(!steps(None).contains("CopiedTextsExec"));
+    }
 
     #[test]
     fn a_row_does_not_keep_the_texts_of_others() {

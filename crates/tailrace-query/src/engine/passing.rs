@@ -99,10 +99,6 @@ impl ExecutionPlan for PassingExec {
         )))
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }

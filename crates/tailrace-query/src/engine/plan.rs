@@ -12,6 +12,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, displayable, execute_stream_partitioned,
 };
@@ -23,6 +24,10 @@ use crate::archive::{Archive, Files, Written};
 use crate::error::{Error, Ran, reads_lines};
 use crate::notes::Notes;
 use crate::pruning::Pruning;
+
+/// As many bytes of numbers are put in order at once; more, batch by batch, which are then merged. A million rows of two columns take
+/// two thirds of the time at once; texts take a fifth more.
+const SORTED_AT_ONCE_BYTES: usize = 64 << 20;
 
 /// A query that is ready to run.
 pub struct Plan {
@@ -215,6 +220,11 @@ impl Plan {
         let mut task = TaskContext::from(&self.state);
         let mut config = task.session_config().clone();
         config.set_extension(Arc::clone(&running.0));
+        if sorts_numbers(self.plan.as_ref()) {
+            let settings = config.options_mut();
+            settings.execution.sort_in_place_threshold_bytes =
+                SORTED_AT_ONCE_BYTES.min(self.memory_bytes / 8);
+        }
         task = task.with_session_config(config);
         if deals_out(self.plan.as_ref()) {
             task = task.with_runtime(Arc::clone(&self.in_memory));
@@ -232,4 +242,18 @@ fn deals_out(plan: &dyn ExecutionPlan) -> bool {
             .children()
             .into_iter()
             .any(|child| deals_out(child.as_ref()))
+}
+
+/// Whether all rows that are put in order have nothing but numbers and times.
+fn sorts_numbers(plan: &dyn ExecutionPlan) -> bool {
+    let is_of_numbers = |plan: &dyn ExecutionPlan| {
+        let schema = plan.schema();
+        let mut fields = schema.fields().iter();
+        fields.all(|field| field.data_type().primitive_width().is_some())
+    };
+    (!plan.is::<SortExec>() || is_of_numbers(plan))
+        && plan
+            .children()
+            .into_iter()
+            .all(|child| sorts_numbers(child.as_ref()))
 }

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, TableFactor, Visitor};
 use tailrace_sql::walk::{first, walk};
 
+use super::Error;
 use super::planning::{find, place_of};
 use super::words::of_words;
-use super::Error;
 use crate::unsupported::name_of;
 
 /// Functions that are called with OVER only.

@@ -1,113 +1,61 @@
-use std::sync::Arc;
+use std::sync::Mutex;
 
 use arrow::array::{
-    Array, ArrayRef, Float32Array, Float64Array, Int8Array, Int64Array, TimestampNanosecondArray,
-    UInt64Array,
+    Array, ArrayRef, Date32Array, Float32Array, Float64Array, Int8Array, Int64Array,
+    TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
-use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take_record_batch};
-use arrow::record_batch::RecordBatch;
-use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation, UnboundedMemoryPool};
+use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
+use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr, expressions};
-use datafusion::physical_plan::collect;
-use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_expr::{PhysicalSortExpr, expressions};
 use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::prelude::SessionConfig;
 use proptest::prelude::*;
 
+use super::others::Given;
 use super::*;
 
-/// The columns that a test may sort by, the last one tells rows apart.
+/// The column that has the numbers of rows.
+const NUMBER: usize = 8;
+
+/// Columns that a test may sort by, and one that tells rows apart.
 fn batch(rows: &[(i64, i64, bool)]) -> RecordBatch {
-    let of = |value: fn(i64) -> f64| rows.iter().map(move |row| value(row.0));
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        (
-            "i64",
-            Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.0))),
-        ),
-        (
-            "u64",
-            Arc::new(UInt64Array::from_iter_values(
-                rows.iter().map(|r| r.1.cast_unsigned()),
-            )),
-        ),
-        (
-            "f64",
-            Arc::new(Float64Array::from_iter_values(of(|bits| {
-                f64::from_bits(bits.cast_unsigned())
-            }))),
-        ),
-        (
-            "f32",
-            Arc::new(Float32Array::from_iter_values(
-                of(|n| n as f64).map(|n| n as f32),
-            )),
-        ),
-        (
-            "i8",
-            Arc::new(Int8Array::from_iter_values(rows.iter().map(|r| r.1 as i8))),
-        ),
-        (
-            "time",
-            Arc::new(TimestampNanosecondArray::from_iter_values(
-                rows.iter().map(|r| r.1),
-            )),
-        ),
-        (
-            "sparse",
-            Arc::new(Int64Array::from_iter(
-                rows.iter()
-                    .map(|(_, value, is_null)| (!is_null).then_some(*value)),
-            )),
-        ),
-        (
-            "number",
-            Arc::new(Int64Array::from_iter_values(0..rows.len() as i64)),
-        ),
+    let first = || rows.iter().map(|row| row.0);
+    let second = || rows.iter().map(|row| row.1);
+    let floats = first().map(|bits| f64::from_bits(bits.cast_unsigned()));
+    let sparse = rows
+        .iter()
+        .map(|(_, value, is_null)| (!is_null).then_some(*value));
+    let columns: [ArrayRef; NUMBER + 1] = [
+        Arc::new(Int64Array::from_iter_values(first())),
+        Arc::new(UInt64Array::from_iter_values(
+            second().map(i64::cast_unsigned),
+        )),
+        Arc::new(Float64Array::from_iter_values(floats)),
+        Arc::new(Float32Array::from_iter_values(first().map(|n| n as f32))),
+        Arc::new(Int8Array::from_iter_values(second().map(|n| n as i8))),
+        Arc::new(TimestampNanosecondArray::from_iter_values(second())),
+        Arc::new(Date32Array::from_iter_values(first().map(|n| n as i32))),
+        Arc::new(Int64Array::from_iter(sparse)),
+        Arc::new(UInt32Array::from_iter_values(0..rows.len() as u32)),
     ];
-    RecordBatch::try_from_iter(columns).unwrap()
+    RecordBatch::try_from_iter(
+        columns
+            .into_iter()
+            .enumerate()
+            .map(|(at, column)| (format!("c{at}"), column)),
+    )
+    .unwrap()
 }
 
-fn order(batch: &RecordBatch, keys: &[(usize, SortOptions)]) -> LexOrdering {
+type Keys = Vec<(usize, SortOptions)>;
+
+fn order(keys: &Keys) -> LexOrdering {
     let keys = keys.iter().map(|(column, options)| {
-        let name = batch.schema().field(*column).name().clone();
+        let name = format!("c{column}");
         PhysicalSortExpr::new(Arc::new(expressions::Column::new(&name, *column)), *options)
     });
     LexOrdering::new(keys).unwrap()
-}
-
-/// The values of the keys alone, for rows that are equal may come in any order.
-fn compared(batch: &RecordBatch, keys: &[(usize, SortOptions)]) -> Vec<ArrayRef> {
-    let columns = keys.iter();
-    let columns = columns.map(|(column, _)| Arc::clone(batch.column(*column)));
-    columns.collect()
-}
-
-fn numbers() -> impl Strategy<Value = i64> {
-    prop_oneof![
-        any::<i64>(),
-        -3_i64..3,
-        Just(f64::NAN.to_bits().cast_signed()),
-        Just((-f64::NAN).to_bits().cast_signed()),
-        Just((-0.0_f64).to_bits().cast_signed()),
-        Just(f64::INFINITY.to_bits().cast_signed()),
-        Just(i64::MIN),
-        Just(i64::MAX),
-    ]
-}
-
-fn keys() -> impl Strategy<Value = Vec<(usize, SortOptions)>> {
-    let options =
-        (any::<bool>(), any::<bool>()).prop_map(|(descending, nulls_first)| SortOptions {
-            descending,
-            nulls_first,
-        });
-    proptest::sample::subsequence((0..7).collect::<Vec<_>>(), 1..=3)
-        .prop_shuffle()
-        .prop_flat_map(move |columns| {
-            let options = proptest::collection::vec(options.clone(), columns.len());
-            options.prop_map(move |options| columns.iter().copied().zip(options).collect())
-        })
 }
 
 /// Memory without end for all but the sort at once.
@@ -142,9 +90,8 @@ impl MemoryPool for Limited {
             .name()
             .starts_with("SortedNumbersExec");
         if is_ours && reservation.size() + additional > self.bytes_at_once {
-            return Err(DataFusionError::ResourcesExhausted(
-                "as the test has it".to_owned(),
-            ));
+            let text = "as the test has it".to_owned();
+            return Err(DataFusionError::ResourcesExhausted(text));
         }
         self.pool.try_grow(reservation, additional)
     }
@@ -154,48 +101,122 @@ impl MemoryPool for Limited {
     }
 }
 
+fn numbers() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        any::<i64>(),
+        -3_i64..3,
+        Just(f64::NAN.to_bits().cast_signed()),
+        Just((-f64::NAN).to_bits().cast_signed()),
+        Just((-0.0_f64).to_bits().cast_signed()),
+        Just(f64::INFINITY.to_bits().cast_signed()),
+        Just(i64::MIN),
+        Just(i64::MAX),
+    ]
+}
+
+/// Two columns to sort by, seldom one that lacks values; or one, or three.
+fn keys() -> impl Strategy<Value = Keys> {
+    let options = (any::<bool>(), any::<bool>());
+    let options = options.prop_map(|(descending, nulls_first)| SortOptions {
+        descending,
+        nulls_first,
+    });
+    let columns = |count| proptest::sample::subsequence((0..NUMBER).collect::<Vec<_>>(), count);
+    prop_oneof![4 => columns(2..=2), 1 => columns(1..=3)]
+        .prop_shuffle()
+        .prop_flat_map(move |columns| {
+            let options = proptest::collection::vec(options.clone(), columns.len());
+            options.prop_map(move |options| columns.iter().copied().zip(options).collect())
+        })
+}
+
+/// The rows as the rule has them sorted, or as many batches of them as are taken; nothing may be reserved afterwards.
+fn sorted_by_rule(
+    all: &RecordBatch,
+    keys: &Keys,
+    bytes_at_once: usize,
+    batch_rows: usize,
+    taken: usize,
+) -> Vec<RecordBatch> {
+    let pool = Arc::new(Limited {
+        bytes_at_once,
+        pool: UnboundedMemoryPool::default(),
+    });
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool) as Arc<_>);
+    let task = TaskContext::default()
+        .with_session_config(SessionConfig::new().with_batch_size(7))
+        .with_runtime(runtime.build_arc().unwrap());
+    let parts = (0..all.num_rows()).step_by(batch_rows);
+    let parts: Vec<_> = parts
+        .map(|first| Ok(all.slice(first, batch_rows.min(all.num_rows() - first))))
+        .collect();
+    let schema = all.schema();
+    let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream::iter(parts));
+    let given = Given {
+        schema: Arc::clone(&schema),
+        rows: Mutex::new(Some(Box::pin(rows))),
+    };
+    let given = StreamingTableExec::try_new(schema, vec![Arc::new(given)], None, [], false, None);
+    let sort = Arc::new(SortExec::new(order(keys), Arc::new(given.unwrap())));
+    let sort = SortedNumbers
+        .optimize(sort, &ConfigOptions::default())
+        .unwrap();
+    assert_eq!(sort.name() == "SortedNumbersExec", keys.len() == 2);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let sorted = runtime.unwrap().block_on(async {
+        let rows = sort.execute(0, Arc::new(task)).unwrap();
+        rows.take(taken).try_collect().await.unwrap()
+    });
+    assert_eq!(pool.reserved(), 0);
+    sorted
+}
+
 proptest! {
-    /// The rows are in the order of arrow's comparison of columns, whichever way they are sorted, also within little memory.
+    /// The rows are in the order of arrow's comparison of columns, whichever way they are sorted, and whole.
     #[test]
     fn rows_are_in_the_order_of_their_keys(
-        rows in proptest::collection::vec((numbers(), numbers(), proptest::bool::weighted(0.05)), 0..200),
+        rows in proptest::collection::vec((numbers(), numbers(), proptest::bool::weighted(0.02)), 0..200),
         keys in keys(),
-        bytes_at_once in prop_oneof![Just(64_usize << 20), 0..40_000_usize],
+        bytes_at_once in prop_oneof![Just(64_usize << 20), 0..200_000_usize],
         batch_rows in 1_usize..70,
     ) {
         let all = batch(&rows);
-        let order = order(&all, &keys);
         let columns: Vec<_> = keys.iter().map(|(column, options)| SortColumn {
             values: Arc::clone(all.column(*column)),
             options: Some(*options),
         }).collect();
         let expected = take_record_batch(&all, &lexsort_to_indices(&columns, None).unwrap()).unwrap();
-        let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(Limited { bytes_at_once, pool: UnboundedMemoryPool::default() }))
-            .build_arc()
-            .unwrap();
-        let task = Arc::new(TaskContext::default().with_runtime(runtime));
-        let parts = (0..all.num_rows()).step_by(batch_rows);
-        let parts: Vec<_> = parts.map(|first| Ok(all.slice(first, batch_rows.min(all.num_rows() - first)))).collect();
-        let schema = all.schema();
-        let given = Given {
-            schema: Arc::clone(&schema),
-            rows: Mutex::new(Some(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), stream::iter(parts))))),
-        };
-        let given = StreamingTableExec::try_new(Arc::clone(&schema), vec![Arc::new(given)], None, [], false, None).unwrap();
-        let sort = SortExec::new(order, Arc::new(given));
-        let sort = SortedNumbers.optimize(Arc::new(sort), &ConfigOptions::default()).unwrap();
-        prop_assert_eq!(sort.name(), "SortedNumbersExec");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let sorted = runtime.block_on(collect(sort, task)).unwrap();
-        let sorted = concat_batches(&schema, &sorted).unwrap();
-        prop_assert_eq!(compared(&sorted, &keys), compared(&expected, &keys));
-        let numbers = |batch: &RecordBatch| {
-            let numbers = batch.column(7).as_any().downcast_ref::<Int64Array>().unwrap();
-            let mut numbers = numbers.values().to_vec();
-            numbers.sort_unstable();
-            numbers
-        };
-        prop_assert_eq!(numbers(&sorted), numbers(&all));
+        let sorted = sorted_by_rule(&all, &keys, bytes_at_once, batch_rows, usize::MAX);
+        let sorted = concat_batches(&all.schema(), &sorted).unwrap();
+        for (column, _) in &keys {
+            prop_assert_eq!(sorted.column(*column), expected.column(*column));
+        }
+        let numbers: &UInt32Array = sorted.column(NUMBER).as_any().downcast_ref().unwrap();
+        // No row is torn apart, and each is there once.
+        prop_assert_eq!(&take_record_batch(&all, numbers).unwrap(), &sorted);
+        let mut known = numbers.values().to_vec();
+        known.sort_unstable();
+        prop_assert_eq!(known, (0..rows.len() as u32).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn rows_that_are_equal_stay_in_their_order() {
+    let all = batch(&[(5, 1, false); 40]);
+    let keys = vec![(0, SortOptions::default()), (1, SortOptions::default())];
+    let sorted = sorted_by_rule(&all, &keys, 1 << 20, 3, usize::MAX);
+    assert_eq!(concat_batches(&all.schema(), &sorted).unwrap(), all);
+}
+
+#[test]
+fn memory_is_given_back_by_who_takes_some_rows() {
+    let rows: Vec<_> = (0..100).map(|n| (n % 7, n, false)).collect();
+    let all = batch(&rows);
+    let keys = vec![(0, SortOptions::default()), (1, SortOptions::default())];
+    for bytes_at_once in [10_000, 1 << 20] {
+        let some = sorted_by_rule(&all, &keys, bytes_at_once, 10, 1);
+        assert_eq!(some.len(), 1);
     }
 }
