@@ -19,6 +19,7 @@ use object_store::ObjectStoreExt;
 use crate::csv_quotes::Quotes;
 use crate::error::{CSV_LINE, Error};
 use crate::input::Input;
+use crate::kind::has_tabs;
 use crate::store;
 
 /// Rows that types come from.
@@ -65,7 +66,10 @@ impl Head {
                 ..Error::failure(format!("{name}: it is {encoding}, not UTF-8"))
             });
         }
-        let delimiter = delimiter(&bytes);
+        let delimiter = match has_tabs(&name) {
+            true => b'\t',
+            false => delimiter(&bytes),
+        };
         let mut rows = rows(&bytes, delimiter);
         let is_cut = bytes.len() as u64 == size;
         let unclosed = match input {

@@ -97,9 +97,15 @@ pub(crate) fn is_listed(path: &Path) -> bool {
     is_csv(name) || name.ends_with(".arrow")
 }
 
-/// Whether it is CSV, by its name.
+/// Whether it is CSV, by its name, perhaps with tabs.
 pub(crate) fn is_csv(name: &str) -> bool {
-    name.to_ascii_lowercase().ends_with(".csv")
+    let name = name.to_ascii_lowercase();
+    name.ends_with(".csv") || has_tabs(&name)
+}
+
+/// Whether its fields are parted by tabs, by its name.
+pub(crate) fn has_tabs(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".tsv")
 }
 
 /// Whether an input is such a table.

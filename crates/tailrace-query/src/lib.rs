@@ -15,6 +15,7 @@ mod encode;
 mod engine;
 mod error;
 mod expand;
+mod extremes;
 mod first_rows;
 mod follow;
 mod footers;

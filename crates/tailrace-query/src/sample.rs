@@ -65,9 +65,11 @@ pub(crate) struct Sample {
 }
 
 /// What tables of their own begin with, what they are, and how their names end.
-const TABLES: [(&[u8], &str, &str); 2] = [
+const TABLES: [(&[u8], &str, &str); 3] = [
     (b"PAR1", "Parquet", "parquet"),
     (b"ARROW1", "Arrow", "arrow"),
+    // A stream of it.
+    (b"\xff\xff\xff\xff", "Arrow", "arrow"),
 ];
 
 /// The reserved column of this name, unless only an agent on a node knows its values.

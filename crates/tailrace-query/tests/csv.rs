@@ -252,11 +252,16 @@ fn names_in_capitals_and_directories_are_csv() {
         );
         assert_eq!(rows, "{\"n\":1,\"s\":\"x\"}\n{\"n\":2,\"s\":\"y\"}\n");
     }
+    std::fs::write(dir.path().join("t.tsv"), "n,m\ts\n1,5\tx\n").unwrap();
+    let tabs = rows_in(dir.path(), "SELECT \"n,m\", s FROM 'DIR/t.tsv'");
+    assert_eq!(tabs, "{\"n,m\":\"1,5\",\"s\":\"x\"}\n");
     let upper = rows_in(dir.path(), "SELECT n + 1 AS m FROM 'DIR/tables/A.CSV'");
     assert_eq!(upper, "{\"m\":2}\n");
     let error = ask(dir.path(), "SELECT n FROM 'DIR'", Options::default()).unwrap_err();
     assert!(
-        error.message.contains("beside other files, such as"),
+        error
+            .message
+            .contains("holds tables, and files that are no CSV, such as"),
         "{}",
         error.message
     );

@@ -417,3 +417,13 @@ fn words_that_are_not_supported_have_others_in_their_place() {
         "`sum(n) FILTER (WHERE key = 'a') AS a` makes a column of a value",
     );
 }
+
+#[test]
+fn a_missing_column_is_missing_also_below_its_own_name() {
+    check(
+        "SELECT upper(nosuch) AS nosuch FROM logs",
+        "there is no column `nosuch`",
+        Some("nosuch"),
+        "A key that the beginning of the files lacks becomes a column by `--columns nosuch=text`.",
+    );
+}

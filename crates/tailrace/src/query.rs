@@ -151,7 +151,7 @@ struct Asked {
 
 impl Args {
     /// Whether it goes on until it is stopped.
-    pub fn follows(&self) -> bool {
+    pub(crate) fn follows(&self) -> bool {
         self.follow
     }
 

@@ -10,6 +10,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::rules::rules;
 use super::{Options, memory};
+use crate::extremes::extremes;
 use crate::footers;
 
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
@@ -47,6 +48,8 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     // Conditions are met while Parquet is decoded: of the other columns only those rows are.
     settings.execution.parquet.pushdown_filters = true;
     settings.execution.parquet.reorder_filters = true;
+    // It panics at NaN, or gives it several times.
+    settings.optimizer.enable_topk_aggregation = false;
     footers::configure(&mut settings.execution.parquet);
     // What is kept for merging sorted rows from disk is a part of what is granted.
     let granted = options.memory_bytes / (16 * partitions);
@@ -72,6 +75,9 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_physical_optimizer_rules(rules())
         .build();
     let mut context = SessionContext::new_with_state(state);
+    for extreme in extremes() {
+        context.register_udaf(extreme);
+    }
     datafusion_functions_json::register_all(&mut context)
         .context("the JSON functions cannot be registered")?;
     Ok((context, in_memory))

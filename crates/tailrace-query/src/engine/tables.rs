@@ -173,9 +173,9 @@ impl Engine {
     fn add_directory(&self, word: &str, inputs: Vec<Input>) -> Result<Added, Error> {
         if let Some(other) = inputs.iter().find(|input| !is_csv(&input.name())) {
             return Err(Error {
-                hint: Some("name one kind by a glob, as 'DIRECTORY/*.csv' does".to_owned()),
+                hint: Some("name files of CSV by a glob, as 'DIRECTORY/*.csv' does, and Arrow as 'DIRECTORY/*.arrow'".to_owned()),
                 ..Error::usage(format!(
-                    "{word} holds CSV, Arrow or compressed tables beside other files, such as {}",
+                    "{word} holds tables, and files that are no CSV, such as {}",
                     other.name()
                 ))
             });

@@ -56,6 +56,11 @@ pub(super) fn of_clause(text: &str, query: &ast::Query, sql: &str) -> Option<Err
 /// A name that SELECT gives, in a clause that knows only the columns of tables.
 pub(super) fn given_name(name: &str, query: &ast::Query) -> Option<Error> {
     let expr = aliased(name, query)?;
+    let is_itself = |expr: &Expr| matches!(expr, Expr::Identifier(known) if known.value == name);
+    if first(&expr, &is_itself).is_some() {
+        // What is named has a column of that name in it, which is the one that is missing.
+        return None;
+    }
     let place = found_name(query, name).as_ref().and_then(place_of);
     let is_window = |expr: &Expr| matches!(expr, Expr::Function(called) if called.over.is_some());
     let hint = match first(&expr, &is_window).is_some() {

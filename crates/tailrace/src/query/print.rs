@@ -70,6 +70,8 @@ impl How {
 
 /// Rows of a table; more of them are counted.
 const ROWS_MAX: usize = 40;
+/// Rows of a table in Markdown that wait, so that its columns can be aligned.
+const ROWS_ALIGNED: usize = 1_000;
 /// Characters of a value in a table; a longer one is cut.
 const CELL_CHARS_MAX: usize = 300;
 
@@ -141,7 +143,8 @@ impl<'o> Print<'o> {
             .context("a batch has not the columns of the result")?;
         let mut bytes = Vec::new();
         match self.how {
-            How::Table | How::Markdown => self.add_to_table(batch)?,
+            How::Table => self.add_to_table(batch)?,
+            How::Markdown => self.add_markdown(batch, &mut bytes)?,
             How::Jsonl => json::<LineDelimited>(batch, &mut bytes)?,
             How::Json => json::<Elements>(batch, &mut bytes)?,
             How::Csv => csv(batch, b',', self.rows == 0, &mut bytes)?,
@@ -172,24 +175,31 @@ impl<'o> Print<'o> {
     }
 
     fn add_to_table(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
-        let options = FormatOptions::new();
-        let columns = batch.columns().iter();
-        let columns = columns.map(|column| ArrayFormatter::try_new(column, &options));
-        let columns = columns
-            .collect::<Result<Vec<_>, _>>()
-            .context("a column cannot be shown")?;
         let shown = match self.how {
             How::Markdown => batch.num_rows(),
             _ => batch.num_rows().min(ROWS_MAX.saturating_sub(self.rows)),
         };
-        for row in 0..shown {
-            let cell = |column: &ArrayFormatter<'_>| {
-                let text = column.value(row).to_string();
-                of_table(self.how, shortened(&text, CELL_CHARS_MAX))
-            };
-            self.table.add_row(columns.iter().map(cell));
+        let (how, table) = (self.how, &mut self.table);
+        each_row(how, &batch.slice(0, shown), |cells| {
+            table.add_row(cells);
+        })
+    }
+
+    /// The columns of the first rows are aligned; the others are written as they come.
+    fn add_markdown(&mut self, batch: &RecordBatch, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        let aligned = ROWS_ALIGNED.saturating_sub(self.rows).min(batch.num_rows());
+        self.add_to_table(&batch.slice(0, aligned))?;
+        if aligned == batch.num_rows() {
+            return Ok(());
         }
-        Ok(())
+        if self.rows <= ROWS_ALIGNED {
+            writeln!(out, "{}", self.table)?;
+        }
+        let others = batch.slice(aligned, batch.num_rows() - aligned);
+        each_row(self.how, &others, |cells| {
+            let line = format!("| {} |\n", cells.join(" | "));
+            out.extend_from_slice(line.as_bytes());
+        })
     }
 
     /// Prints what was kept.
@@ -212,6 +222,7 @@ impl<'o> Print<'o> {
                 let rows = if more == 1 { "row" } else { "rows" };
                 format!("{}\n{more} more {rows}\n", self.table)
             }
+            How::Markdown if self.rows > ROWS_ALIGNED => String::new(),
             How::Table | How::Markdown => format!("{}\n", self.table),
             How::Json if self.rows == 0 => "[]\n".to_owned(),
             How::Json => "]\n".to_owned(),
@@ -220,6 +231,28 @@ impl<'o> Print<'o> {
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")
     }
+}
+
+/// The cells of each row of a table.
+fn each_row(
+    how: How,
+    batch: &RecordBatch,
+    mut each: impl FnMut(Vec<String>),
+) -> anyhow::Result<()> {
+    let options = FormatOptions::new();
+    let columns = batch.columns().iter();
+    let columns = columns.map(|column| ArrayFormatter::try_new(column, &options));
+    let columns = columns
+        .collect::<Result<Vec<_>, _>>()
+        .context("a column cannot be shown")?;
+    for row in 0..batch.num_rows() {
+        let cell = |column: &ArrayFormatter<'_>| {
+            let text = column.value(row).to_string();
+            of_table(how, shortened(&text, CELL_CHARS_MAX))
+        };
+        each(columns.iter().map(cell).collect());
+    }
+    Ok(())
 }
 
 /// A text in a cell of a table.

@@ -108,6 +108,16 @@ fn every_form_of_a_result_has_all_its_rows() {
     assert!(!printed(all, "table").contains('\u{1b}'));
     assert_eq!(printed(all, "markdown").lines().count(), 102);
     assert!(printed(all, "markdown").contains("a\\|b"));
+    // The columns of the first rows are aligned, and no others wait for them.
+    let many = printed(
+        "SELECT a.n FROM logs a CROSS JOIN logs b LIMIT 1234",
+        "markdown",
+    );
+    assert_eq!(many.lines().count(), 1_236);
+    let cells = many
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.ends_with(" |"));
+    assert_eq!(cells.count(), 1_235);
     let none = "SELECT n FROM logs WHERE n < 0";
     assert_eq!(
         (
