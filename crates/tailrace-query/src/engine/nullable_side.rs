@@ -65,7 +65,7 @@ fn of_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
 
 /// Passes on the rows of a side, and says nothing of constants.
 fn nullable(side: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    PassingExec::new("NullableSideExec", side, without_constants, |rows| Ok(rows))
+    PassingExec::new("NullableSideExec", side, without_constants, Ok)
 }
 
 fn without_constants(side: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
