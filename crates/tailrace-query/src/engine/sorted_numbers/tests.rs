@@ -1,3 +1,5 @@
+//! Rows in order, beside the order of arrow's comparison of columns.
+
 use std::sync::Mutex;
 
 use arrow::array::{
