@@ -8,9 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, GenericByteViewArray};
 use arrow::datatypes::{BinaryViewType, ByteViewType, DataType, StringViewType};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -20,29 +18,11 @@ use super::passing::PassingExec;
 /// Texts that keep more than so many bytes of others in memory are copied. Lines are read in pieces of a megabyte.
 const OTHERS_BYTES: usize = 2 << 20;
 
-/// The rule that has texts copied. It comes after all others, which tell the input what the first rows are.
-#[derive(Debug)]
-pub(super) struct KeptTexts;
-
-impl PhysicalOptimizerRule for KeptTexts {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(of_sort)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "kept_texts"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn of_sort(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+/// Has the texts below a sort copied of which the first rows are wanted. Comes after all other rules, which tell the input what the first
+/// rows are.
+pub(super) fn of_first_rows(
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let input = plan.downcast_ref::<SortExec>();
     let input = input.filter(|sort| sort.fetch().is_some());
     let Some(input) = input.map(|sort| Arc::clone(sort.input())) else {
@@ -103,10 +83,8 @@ mod tests {
         let sort = SortExec::new([key].into(), input.unwrap());
         let steps = |fetch| {
             let sort: Arc<dyn ExecutionPlan> = Arc::new(sort.with_fetch(fetch));
-            let plan = KeptTexts.optimize(sort, &ConfigOptions::default());
-            displayable(plan.unwrap().as_ref())
-                .indent(false)
-                .to_string()
+            let plan = of_first_rows(sort).unwrap().data;
+            displayable(plan.as_ref()).indent(false).to_string()
         };
         assert!(steps(Some(10)).contains("CopiedTextsExec"));
         assert!(!steps(None).contains("CopiedTextsExec"));

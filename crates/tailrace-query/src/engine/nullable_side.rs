@@ -4,39 +4,16 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, Result};
-use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
 use super::passing::PassingExec;
 use super::rules::{join_type, recomputed};
 
-/// The rule that puts such steps into a plan. It comes before all others.
-#[derive(Debug)]
-pub(super) struct NullableSides;
-
-impl PhysicalOptimizerRule for NullableSides {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(of_join)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "nullable_sides"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn of_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+/// Puts such a step between a join and its sides. Comes before all other rules.
+pub(super) fn of_join(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let is_nullable = match join_type(plan.as_ref()) {
         Some(JoinType::Left) => [false, true],
         Some(JoinType::Right) => [true, false],

@@ -1,4 +1,5 @@
-//! The rules by which steps of a query are chosen: those of DataFusion 55, but for two of its faults in joins.
+//! The rules by which steps of a query are chosen: those of DataFusion 55, but for two of its faults in joins, and for steps that need too
+//! much (see [`super::sorted_numbers`] and [`super::kept_texts`]).
 //!
 //! - A condition above a join is pushed down by the names of its columns, where a projection has two of one name: it may reach the
 //!   other table. The logical plan has moved conditions through joins before, rightly, so that nothing is left to be moved there.
@@ -7,6 +8,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -18,9 +20,7 @@ use datafusion::physical_plan::joins::{
     SymmetricHashJoinExec,
 };
 
-use super::kept_texts::KeptTexts;
-use super::nullable_side::NullableSides;
-use super::sorted_numbers::SortedNumbers;
+use super::{kept_texts, nullable_side, sorted_numbers};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -38,9 +38,36 @@ pub(super) fn rules() -> Vec<Rule> {
         }) as Rule,
         _ => rule,
     });
-    let first: Rule = Arc::new(NullableSides);
-    let last: [Rule; 2] = [Arc::new(SortedNumbers), Arc::new(KeptTexts)];
-    [first].into_iter().chain(known).chain(last).collect()
+    let step = |name, of| Arc::new(OfSteps { name, of }) as Rule;
+    let first = [step("nullable_sides", nullable_side::of_join)];
+    let last = [
+        step("sorted_numbers", sorted_numbers::of_numbers),
+        step("kept_texts", kept_texts::of_first_rows),
+    ];
+    first.into_iter().chain(known).chain(last).collect()
+}
+
+type Step = Arc<dyn ExecutionPlan>;
+
+/// A rule that looks at one step after the other, from the files upwards.
+#[derive(Debug)]
+struct OfSteps {
+    name: &'static str,
+    of: fn(Step) -> Result<Transformed<Step>>,
+}
+
+impl PhysicalOptimizerRule for OfSteps {
+    fn optimize(&self, plan: Step, _: &ConfigOptions) -> Result<Step> {
+        Ok(plan.transform_up(self.of)?.data)
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
 }
 
 /// A rule that is applied to parts of a plan without a join.

@@ -10,13 +10,11 @@ use std::sync::Arc;
 
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, Statistics};
-use datafusion::config::ConfigOptions;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -30,29 +28,10 @@ use numbers::{are_numbers, are_there, bytes_for, numbers_in_order};
 /// disk.
 const AT_ONCE_BYTES: usize = 256 << 20;
 
-/// The rule that chooses such sorts. It comes after all others, which know the sort that it replaces.
-#[derive(Debug)]
-pub(super) struct SortedNumbers;
-
-impl PhysicalOptimizerRule for SortedNumbers {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(of_numbers)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "sorted_numbers"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn of_numbers(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+/// Replaces such a sort. Comes after all other rules, which know the sort.
+pub(super) fn of_numbers(
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     // The first rows alone are not sorted but picked.
     let sort = plan.downcast_ref::<SortExec>();
     let Some(sort) = sort.filter(|sort| sort.fetch().is_none()) else {

@@ -62,8 +62,8 @@ impl How {
     /// Whether rows are printed while the query runs, and not only at its end.
     pub(super) fn prints_rows(self) -> bool {
         match self {
-            How::Jsonl | How::Json | How::Csv | How::Tsv => true,
-            How::Table | How::Markdown | How::Svg | How::Png | How::Parquet | How::Arrow => false,
+            How::Jsonl | How::Json | How::Csv | How::Tsv | How::Markdown => true,
+            How::Table | How::Svg | How::Png | How::Parquet | How::Arrow => false,
         }
     }
 }

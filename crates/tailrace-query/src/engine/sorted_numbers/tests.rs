@@ -160,9 +160,7 @@ fn sorted_by_rule(
     };
     let given = StreamingTableExec::try_new(schema, vec![Arc::new(given)], None, [], false, None);
     let sort = Arc::new(SortExec::new(order(keys), Arc::new(given.unwrap())));
-    let sort = SortedNumbers
-        .optimize(sort, &ConfigOptions::default())
-        .unwrap();
+    let sort = of_numbers(sort).unwrap().data;
     assert_eq!(sort.name() == "SortedNumbersExec", keys.len() == 2);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
