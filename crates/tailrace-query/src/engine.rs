@@ -1,5 +1,6 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod checked;
 mod context;
 mod csv;
 mod kept_texts;

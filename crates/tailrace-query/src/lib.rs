@@ -5,6 +5,7 @@
 //! evaluates the query's conditions between the scanner's two phases (`scan`). Large files are read in ranges of
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
+mod aggregates;
 mod archive;
 mod arguments;
 mod bounds;
@@ -15,7 +16,6 @@ mod encode;
 mod engine;
 mod error;
 mod expand;
-mod extremes;
 mod first_rows;
 mod follow;
 mod footers;

@@ -180,6 +180,52 @@ fn divisions_by_zero_are_named() {
 }
 
 #[test]
+fn numbers_beyond_their_type_are_named() {
+    let values = |numbers: &str| format!("(VALUES {numbers}) v(a)");
+    let hint = "`CAST(x AS DECIMAL(38, 0))` has 38 digits, and `CAST(x AS DOUBLE)` rounds";
+    let (greatest, least) = (i64::MAX, i64::MIN);
+    for (expression, numbers, message) in [
+        (
+            "a + 1",
+            format!("(1), ({greatest})"),
+            format!("{greatest} + 1"),
+        ),
+        ("a - 2", format!("({least}), (2)"), format!("{least} - 2")),
+        (
+            "a * a",
+            format!("(1), ({greatest})"),
+            format!("{greatest} * {greatest}"),
+        ),
+        ("-a", format!("(1), ({least})"), format!("0 - {least}")),
+        (
+            "arrow_cast(a, 'Int8') * arrow_cast(a, 'Int8')",
+            "(127)".to_owned(),
+            "127 * 127".to_owned(),
+        ),
+        (
+            "arrow_cast(a, 'UInt64') - arrow_cast(2, 'UInt64')",
+            "(1)".to_owned(),
+            "1 - 2".to_owned(),
+        ),
+    ] {
+        let sql = format!("SELECT {expression} FROM {}", values(&numbers));
+        check(&sql, &format!("{message} is beyond its type"), None, hint);
+    }
+    let hint =
+        "`sum(CAST(x AS DECIMAL(38, 0)))` has 38 digits, and `sum(CAST(x AS DOUBLE))` rounds";
+    for (sum, rest) in [
+        ("sum(a)", ""),
+        ("sum(a)", " GROUP BY b"),
+        ("sum(DISTINCT a)", ""),
+        ("sum(DISTINCT a), avg(DISTINCT b)", " GROUP BY b"),
+        ("sum(a) OVER (ROWS 1 PRECEDING)", ""),
+    ] {
+        let sql = format!("SELECT {sum} FROM (VALUES (1, 2), ({greatest}, 2)) v(a, b){rest}");
+        check(&sql, "a sum is beyond its type", None, hint);
+    }
+}
+
+#[test]
 fn an_order_that_exhausts_the_memory_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let padding = "x".repeat(40);

@@ -8,9 +8,10 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::checked::Checked;
 use super::rules::rules;
 use super::{Options, memory};
-use crate::extremes::extremes;
+use crate::aggregates::mended;
 use crate::footers;
 
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
@@ -72,11 +73,12 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_analyzer_rule(Arc::new(Checked))
         .with_physical_optimizer_rules(rules())
         .build();
     let mut context = SessionContext::new_with_state(state);
-    for extreme in extremes() {
-        context.register_udaf(extreme);
+    for mended in mended() {
+        context.register_udaf(mended);
     }
     datafusion_functions_json::register_all(&mut context)
         .context("the JSON functions cannot be registered")?;

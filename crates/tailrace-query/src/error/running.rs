@@ -27,6 +27,7 @@ impl Ran<'_> {
     pub(super) fn explained(&self, text: &str) -> Option<Error> {
         of_text(text, self)
             .or_else(|| of_division(text, self))
+            .or_else(|| of_overflow(text))
             .or_else(|| of_csv_value(text, self))
             .or_else(|| of_csv_line(text, self))
     }
@@ -174,6 +175,21 @@ fn of_division(text: &str, ran: &Ran<'_>) -> Option<Error> {
     Some(Error {
         hint: Some(format!("`{left} {op} nullif({right}, 0)` gives NULL there")),
         ..Error::failure(error)
+    })
+}
+
+/// A number that is beyond its type. Arrow says which numbers led to it, and of a sum that it is one.
+fn of_overflow(text: &str) -> Option<Error> {
+    let (_, rest) = text.split_once("Overflow happened on: ")?;
+    let numbers = rest.lines().next().unwrap_or_default();
+    let (what, casted) = match numbers {
+        "sum" => ("a sum", "sum(CAST(x AS DECIMAL(38, 0)))"),
+        _ => (numbers, "CAST(x AS DECIMAL(38, 0))"),
+    };
+    let rounded = casted.replace("DECIMAL(38, 0)", "DOUBLE");
+    Some(Error {
+        hint: Some(format!("`{casted}` has 38 digits, and `{rounded}` rounds")),
+        ..Error::failure(format!("{what} is beyond its type"))
     })
 }
 

@@ -1,0 +1,147 @@
+//! Aggregates of DataFusion 55 that are mended: they take the place of those with their names.
+
+mod extremes;
+mod queue;
+mod totals;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF,
+    SetMonotonicity, Signature, StatisticsArgs,
+};
+
+/// The mended aggregates.
+pub(crate) fn mended() -> [AggregateUDF; 4] {
+    [
+        (min_udaf(), Mend::Extremes { is_max: false }),
+        (max_udaf(), Mend::Extremes { is_max: true }),
+        (sum_udaf(), Mend::Totals),
+        (avg_udaf(), Mend::Means),
+    ]
+    .map(|(known, mend)| AggregateUDF::new_from_impl(Mended { known, mend }))
+}
+
+/// An aggregate that is DataFusion's but for some of its accumulators.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Mended {
+    known: Arc<AggregateUDF>,
+    mend: Mend,
+}
+
+/// What is mended.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Mend {
+    /// See [`extremes`].
+    Extremes { is_max: bool },
+    /// See [`totals`], and [`queue`] for floats in a window.
+    Totals,
+    /// Of floats in a window; see [`queue`].
+    Means,
+}
+
+impl AggregateUDFImpl for Mended {
+    fn name(&self) -> &str {
+        self.known.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.known.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.known.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.known.return_type(types)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        match self.mend {
+            Mend::Totals => totals::plain(&args).map_or_else(|| self.known.accumulator(args), Ok),
+            _ => self.known.accumulator(args),
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        match self.mend {
+            Mend::Totals => match totals::state(&args) {
+                Some(field) => Ok(vec![field]),
+                None => self.known.state_fields(args),
+            },
+            _ => self.known.state_fields(args),
+        }
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.known.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        let mended = match self.mend {
+            Mend::Extremes { is_max } => extremes::groups(is_max, args.return_field.data_type()),
+            Mend::Totals => totals::groups(args.return_field.data_type()),
+            Mend::Means => None,
+        };
+        mended.map_or_else(|| self.known.create_groups_accumulator(args), Ok)
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        let mended = match self.mend {
+            Mend::Extremes { .. } => None,
+            Mend::Totals => totals::plain(&args).or_else(|| queue::sum(&args)),
+            Mend::Means => queue::mean(&args),
+        };
+        mended.map_or_else(|| self.known.create_sliding_accumulator(args), Ok)
+    }
+
+    fn default_value(&self, ty: &DataType) -> Result<ScalarValue> {
+        self.known.default_value(ty)
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.known.is_descending()
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.known.order_sensitivity()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.known.coerce_types(types)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.known.inner().reverse_expr()
+    }
+
+    fn value_from_stats(&self, statistics: &StatisticsArgs<'_>) -> Option<ScalarValue> {
+        match self.mend {
+            // What it takes from them may have wrapped around.
+            Mend::Totals => None,
+            _ => self.known.value_from_stats(statistics),
+        }
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.known.documentation()
+    }
+
+    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
+        self.known.inner().set_monotonicity(ty)
+    }
+}

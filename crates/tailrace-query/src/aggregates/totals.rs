@@ -1,0 +1,206 @@
+//! `sum` of whole numbers and decimals. DataFusion 55 wraps around where a sum does not fit its type. Here it is counted in 128 bits, so
+//! that parts of a sum may be beyond the type, and a sum that is ends the query.
+
+mod distinct;
+mod groups;
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, DecimalType, Field,
+    FieldRef, Int64Type, UInt64Type,
+};
+use arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::format_state_name;
+use datafusion::logical_expr::{Accumulator, GroupsAccumulator};
+
+use self::distinct::Distinct;
+use self::groups::Groups;
+
+/// What is added up.
+trait Whole: ArrowPrimitiveType<Native: Into<i128> + Hash + Eq> + Send + Debug {}
+
+impl Whole for Int64Type {}
+impl Whole for UInt64Type {}
+impl Whole for Decimal128Type {}
+
+/// What `$make` makes for the type of a sum, if it is one of those.
+macro_rules! of_type {
+    ($ty:expr, $make:ident) => {
+        match $ty {
+            DataType::Int64 => Some($make!(Int64Type)),
+            DataType::UInt64 => Some($make!(UInt64Type)),
+            DataType::Decimal128(..) => Some($make!(Decimal128Type)),
+            _ => None,
+        }
+    };
+}
+
+/// An accumulator of one sum, also of one in a window.
+pub(super) fn plain(args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
+    let ty = args.return_field.data_type();
+    macro_rules! make {
+        ($kind:ty) => {
+            match args.is_distinct {
+                true => Box::new(Distinct::<$kind>::new(ty)) as Box<dyn Accumulator>,
+                false => Box::new(Total::<$kind>::new(ty)),
+            }
+        };
+    }
+    of_type!(ty, make)
+}
+
+/// An accumulator of the sums of groups.
+pub(super) fn groups(ty: &DataType) -> Option<Box<dyn GroupsAccumulator>> {
+    macro_rules! make {
+        ($kind:ty) => {
+            Box::new(Groups::<$kind>::new(ty)) as Box<dyn GroupsAccumulator>
+        };
+    }
+    of_type!(ty, make)
+}
+
+/// What is known of a sum before its end.
+pub(super) fn state(args: &StateFieldsArgs<'_>) -> Option<FieldRef> {
+    let ty = args.return_type();
+    macro_rules! make {
+        ($kind:ty) => {
+            state_of(ty)
+        };
+    }
+    let state = of_type!(ty, make).filter(|_| !args.is_distinct)?;
+    Some(Arc::new(Field::new(
+        format_state_name(args.name, "sum"),
+        state,
+        true,
+    )))
+}
+
+/// The type of what is known of a sum of type `ty` before its end.
+fn state_of(ty: &DataType) -> DataType {
+    match ty {
+        DataType::Decimal128(..) => ty.clone(),
+        _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+    }
+}
+
+/// The sum of an array.
+///
+/// # Errors
+///
+/// It is beyond 128 bits.
+fn total_of<T: Whole>(values: &PrimitiveArray<T>) -> Result<i128> {
+    let total = if values.null_count() == 0 {
+        let mut values = values.values().iter();
+        values.try_fold(0_i128, |sum, &value| sum.checked_add(value.into()))
+    } else {
+        let mut values = values.iter().flatten();
+        values.try_fold(0_i128, |sum, value| sum.checked_add(value.into()))
+    };
+    total.ok_or_else(beyond)
+}
+
+/// A sum as its type.
+///
+/// # Errors
+///
+/// It does not fit.
+fn fit(total: i128, ty: &DataType) -> Result<ScalarValue> {
+    match *ty {
+        DataType::Int64 => {
+            let total = i64::try_from(total).map_err(|_| beyond())?;
+            Ok(ScalarValue::Int64(Some(total)))
+        }
+        DataType::UInt64 => {
+            let total = u64::try_from(total).map_err(|_| beyond())?;
+            Ok(ScalarValue::UInt64(Some(total)))
+        }
+        DataType::Decimal128(precision, scale) => {
+            Decimal128Type::validate_decimal_precision(total, precision, scale)
+                .map_err(|_| beyond())?;
+            Ok(ScalarValue::Decimal128(Some(total), precision, scale))
+        }
+        _ => unreachable!("no sum of {ty} is counted here"),
+    }
+}
+
+/// A sum that does not fit its type.
+fn beyond() -> DataFusionError {
+    let text = "Overflow happened on: sum".to_owned();
+    ArrowError::ArithmeticOverflow(text).into()
+}
+
+/// One sum.
+#[derive(Debug)]
+struct Total<T> {
+    total: i128,
+    /// How many values it is of.
+    values: usize,
+    ty: DataType,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Whole> Total<T> {
+    fn new(ty: &DataType) -> Total<T> {
+        Total {
+            total: 0,
+            values: 0,
+            ty: ty.clone(),
+            of: PhantomData,
+        }
+    }
+
+    fn add<U: Whole>(&mut self, values: &PrimitiveArray<U>) -> Result<()> {
+        self.values += values.len() - values.null_count();
+        let total = self.total.checked_add(total_of(values)?);
+        self.total = total.ok_or_else(beyond)?;
+        Ok(())
+    }
+}
+
+impl<T: Whole> Accumulator for Total<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.add(values[0].as_primitive::<T>())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.add(states[0].as_primitive::<Decimal128Type>())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = values[0].as_primitive::<T>();
+        self.values -= values.len() - values.null_count();
+        let total = self.total.checked_sub(total_of(values)?);
+        self.total = total.ok_or_else(beyond)?;
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let state = state_of(&self.ty);
+        Ok(vec![match self.values {
+            0 => ScalarValue::try_from(&state)?,
+            _ => ScalarValue::new_primitive::<Decimal128Type>(Some(self.total), &state)?,
+        }])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        match self.values {
+            0 => ScalarValue::try_from(&self.ty),
+            _ => fit(self.total, &self.ty),
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
