@@ -79,14 +79,9 @@ impl Toolchain {
                 cargo.env(format!("{name}_{snake}"), dir.join(wrapper));
             }
         }
-        // A static binary has 100,000 addresses to put right when it starts. Packed they take 2.4 MB less, of the file and of what
-        // is read of it.
-        let (flags, is_foreign) = match self.arch == env::consts::ARCH {
-            true => ("-Clink-arg=-Wl,-z,pack-relative-relocs", false),
-            false => ("-Clink-arg=-z -Clink-arg=pack-relative-relocs", true),
-        };
-        cargo.env(variable("RUSTFLAGS"), flags);
-        if is_foreign {
+        // For a fixed address: else 100,000 pointers are put right when it starts, and the 4 MB that they lie in are copied.
+        cargo.env(variable("RUSTFLAGS"), "-Crelocation-model=static");
+        if self.arch != env::consts::ARCH {
             cargo.env(variable("LINKER"), "rust-lld");
             cargo.env(variable("RUNNER"), emulator(&self.arch));
         }
