@@ -3,6 +3,8 @@
 mod checked;
 mod context;
 mod csv;
+mod distinct_texts;
+mod given;
 mod kept_texts;
 mod memory;
 mod nullable_side;
@@ -11,10 +13,13 @@ mod options;
 mod partitions;
 mod passing;
 mod plan;
+mod replaced;
 mod rules;
 mod sorted_numbers;
 mod tables;
 mod temporary;
+#[cfg(test)]
+mod testing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

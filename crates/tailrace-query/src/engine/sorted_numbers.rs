@@ -3,25 +3,23 @@
 //! less than half of the time.
 
 mod numbers;
-mod others;
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::rules::recomputed;
+use super::given::given;
+use super::replaced::ReplacedExec;
 use numbers::{are_numbers, are_there, bytes_for, numbers_in_order};
 
 /// As many bytes are put in order at once, and at most an eighth of what a query may use; what is more is DataFusion's, which goes on on
@@ -40,89 +38,22 @@ pub(super) fn of_numbers(
     if !are_numbers(sort.expr(), &sort.input().schema())? {
         return Ok(Transformed::no(plan));
     }
-    Ok(Transformed::yes(Arc::new(SortedNumbersExec { sort: plan })))
+    let replaced = ReplacedExec::new("SortedNumbersExec", plan, execute);
+    Ok(Transformed::yes(replaced))
 }
 
-/// Puts rows in order as the sort that it replaces.
-#[derive(Debug)]
-struct SortedNumbersExec {
-    /// A [`SortExec`].
-    sort: Arc<dyn ExecutionPlan>,
-}
-
-impl SortedNumbersExec {
-    fn replaced(&self) -> Result<&SortExec> {
-        let sort = self.sort.downcast_ref::<SortExec>();
-        sort.ok_or_else(|| DataFusionError::Internal("no sort".to_owned()))
-    }
-}
-
-impl DisplayAs for SortedNumbersExec {
-    fn fmt_as(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.replaced() {
-            Ok(sort) => sort.fmt_as(form, f),
-            Err(_) => f.write_str(self.name()),
-        }
-    }
-}
-
-impl ExecutionPlan for SortedNumbersExec {
-    fn name(&self) -> &str {
-        "SortedNumbersExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.sort.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.sort.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.sort.apply_expressions(each)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let sort = Arc::clone(&self.sort).replace_children(children, recomputed())?;
-        Ok(Arc::new(SortedNumbersExec { sort }))
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        task: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let sort = self.replaced()?;
-        let memory = MemoryConsumer::new(format!("SortedNumbersExec[{partition}]"));
-        let memory = memory.register(task.memory_pool());
-        let input = sort.input().execute(partition, Arc::clone(&task))?;
-        let rows = sorted(sort.expr().clone(), input, memory, task);
-        let rows = stream::once(rows).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        self.sort.benefits_from_input_partitioning()
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        self.sort.child_stats_requests(partition)
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        arguments: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        self.sort.statistics_from_inputs(inputs, arguments)
-    }
+fn execute(
+    sort: &SortExec,
+    partition: usize,
+    task: Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    let memory = MemoryConsumer::new(format!("SortedNumbersExec[{partition}]"));
+    let memory = memory.register(task.memory_pool());
+    let input = sort.input().execute(partition, Arc::clone(&task))?;
+    let schema = input.schema();
+    let rows = sorted(sort.expr().clone(), input, memory, task);
+    let rows = stream::once(rows).try_flatten();
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
 /// The rows in order, the first one first where rows are equal. Rows that are too many for it, or of which one lacks a key, go through
@@ -146,7 +77,12 @@ async fn sorted(
         let is_ours = fits && are_there(&batch, &order)?;
         batches.push(batch);
         if !is_ours {
-            return others::sorted(order, batches, input, memory, task);
+            let batches = batches.into_iter().map(|batch| {
+                let bytes = batch.get_array_memory_size();
+                (batch, bytes)
+            });
+            let rows = given(batches.collect(), input, memory)?;
+            return SortExec::new(order, rows).execute(0, task);
         }
     }
     drop(input);

@@ -1,21 +1,15 @@
 //! Rows in order, beside the order of arrow's comparison of columns.
 
-use std::sync::Mutex;
-
 use arrow::array::{
     Array, ArrayRef, Date32Array, Float32Array, Float64Array, Int8Array, Int64Array,
     TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
-use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_expr::{PhysicalSortExpr, expressions};
-use datafusion::physical_plan::streaming::StreamingTableExec;
-use datafusion::prelude::SessionConfig;
 use proptest::prelude::*;
 
-use super::others::Given;
 use super::*;
+use crate::engine::testing::{in_batches, run};
 
 /// The column that has the numbers of rows.
 const NUMBER: usize = 8;
@@ -60,49 +54,6 @@ fn order(keys: &Keys) -> LexOrdering {
     LexOrdering::new(keys).unwrap()
 }
 
-/// Memory without end for all but the sort at once.
-#[derive(Debug)]
-struct Limited {
-    bytes_at_once: usize,
-    pool: UnboundedMemoryPool,
-}
-
-impl fmt::Display for Limited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pool.fmt(f)
-    }
-}
-
-impl MemoryPool for Limited {
-    fn name(&self) -> &str {
-        self.pool.name()
-    }
-
-    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.pool.grow(reservation, additional);
-    }
-
-    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.pool.shrink(reservation, shrink);
-    }
-
-    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let is_ours = reservation
-            .consumer()
-            .name()
-            .starts_with("SortedNumbersExec");
-        if is_ours && reservation.size() + additional > self.bytes_at_once {
-            let text = "as the test has it".to_owned();
-            return Err(DataFusionError::ResourcesExhausted(text));
-        }
-        self.pool.try_grow(reservation, additional)
-    }
-
-    fn reserved(&self) -> usize {
-        self.pool.reserved()
-    }
-}
-
 fn numbers() -> impl Strategy<Value = i64> {
     prop_oneof![
         any::<i64>(),
@@ -140,37 +91,11 @@ fn sorted_by_rule(
     batch_rows: usize,
     taken: usize,
 ) -> Vec<RecordBatch> {
-    let pool = Arc::new(Limited {
-        bytes_at_once,
-        pool: UnboundedMemoryPool::default(),
-    });
-    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool) as Arc<_>);
-    let task = TaskContext::default()
-        .with_session_config(SessionConfig::new().with_batch_size(7))
-        .with_runtime(runtime.build_arc().unwrap());
-    let parts = (0..all.num_rows()).step_by(batch_rows);
-    let parts: Vec<_> = parts
-        .map(|first| Ok(all.slice(first, batch_rows.min(all.num_rows() - first))))
-        .collect();
-    let schema = all.schema();
-    let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream::iter(parts));
-    let given = Given {
-        schema: Arc::clone(&schema),
-        rows: Mutex::new(Some(Box::pin(rows))),
-    };
-    let given = StreamingTableExec::try_new(schema, vec![Arc::new(given)], None, [], false, None);
-    let sort = Arc::new(SortExec::new(order(keys), Arc::new(given.unwrap())));
-    let sort = of_numbers(sort).unwrap().data;
+    let rows = in_batches(all, batch_rows);
+    let sort = of_numbers(Arc::new(SortExec::new(order(keys), rows)));
+    let sort = sort.unwrap().data;
     assert_eq!(sort.name() == "SortedNumbersExec", keys.len() == 2);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let sorted = runtime.unwrap().block_on(async {
-        let rows = sort.execute(0, Arc::new(task)).unwrap();
-        rows.take(taken).try_collect().await.unwrap()
-    });
-    assert_eq!(pool.reserved(), 0);
-    sorted
+    run(&sort, "SortedNumbersExec", bytes_at_once, taken)
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Rows that DataFusion sorts, of which some have been read.
+//! Rows that are on their way, as the input of a step.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,42 +8,37 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::stream::{self, StreamExt};
 
-/// The rows in order; `memory` is what the batches that have been read hold.
-pub(super) fn sorted(
-    order: LexOrdering,
-    batches: Vec<RecordBatch>,
-    input: SendableRecordBatchStream,
+/// Rows that have been read, and those that have not. With each batch come the bytes that `memory` holds until it is taken; from then on
+/// the step counts them.
+pub(super) fn given(
+    batches: Vec<(RecordBatch, usize)>,
+    rest: SendableRecordBatchStream,
     memory: MemoryReservation,
-    task: Arc<TaskContext>,
-) -> Result<SendableRecordBatchStream> {
-    let schema = input.schema();
-    let held = |batch: &RecordBatch| batch.get_array_memory_size();
-    memory.resize(batches.iter().map(held).sum());
-    let first = stream::iter(batches).map(move |batch| {
-        // From here on the sort counts it.
-        memory.shrink(held(&batch).min(memory.size()));
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rest.schema();
+    memory.resize(batches.iter().map(|(_, bytes)| bytes).sum());
+    let first = stream::iter(batches).map(move |(batch, bytes)| {
+        memory.shrink(bytes);
         Ok(batch)
     });
-    let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), first.chain(input));
+    let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), first.chain(rest));
     let given: Arc<dyn PartitionStream> = Arc::new(Given {
         schema: Arc::clone(&schema),
         rows: Mutex::new(Some(Box::pin(rows))),
     });
     let given = StreamingTableExec::try_new(schema, vec![given], None, [], false, None)?;
-    SortExec::new(order, Arc::new(given)).execute(0, task)
+    Ok(Arc::new(given))
 }
 
-/// Rows that are on their way.
-pub(super) struct Given {
-    pub(super) schema: SchemaRef,
-    pub(super) rows: Mutex<Option<SendableRecordBatchStream>>,
+/// Rows that are taken once.
+struct Given {
+    schema: SchemaRef,
+    rows: Mutex<Option<SendableRecordBatchStream>>,
 }
 
 impl fmt::Debug for Given {
