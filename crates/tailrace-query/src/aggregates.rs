@@ -10,7 +10,9 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
@@ -18,13 +20,20 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use queue::Wanted;
+
 /// The mended aggregates.
-pub(crate) fn mended() -> [AggregateUDF; 4] {
+pub(crate) fn mended() -> [AggregateUDF; 8] {
+    let variance = |is_sample, is_root| Mend::Window(Wanted::Variance { is_sample, is_root });
     [
         (min_udaf(), Mend::Extremes { is_max: false }),
         (max_udaf(), Mend::Extremes { is_max: true }),
         (sum_udaf(), Mend::Totals),
-        (avg_udaf(), Mend::Means),
+        (avg_udaf(), Mend::Window(Wanted::Mean)),
+        (var_samp_udaf(), variance(true, false)),
+        (var_pop_udaf(), variance(false, false)),
+        (stddev_udaf(), variance(true, true)),
+        (stddev_pop_udaf(), variance(false, true)),
     ]
     .map(|(known, mend)| AggregateUDF::new_from_impl(Mended { known, mend }))
 }
@@ -44,7 +53,7 @@ enum Mend {
     /// See [`totals`], and [`queue`] for floats in a window.
     Totals,
     /// Of floats in a window; see [`queue`].
-    Means,
+    Window(Wanted),
 }
 
 impl AggregateUDFImpl for Mended {
@@ -92,7 +101,7 @@ impl AggregateUDFImpl for Mended {
         let mended = match self.mend {
             Mend::Extremes { is_max } => extremes::groups(is_max, args.return_field.data_type()),
             Mend::Totals => totals::groups(args.return_field.data_type()),
-            Mend::Means => None,
+            Mend::Window(_) => None,
         };
         mended.map_or_else(|| self.known.create_groups_accumulator(args), Ok)
     }
@@ -103,8 +112,8 @@ impl AggregateUDFImpl for Mended {
     ) -> Result<Box<dyn Accumulator>> {
         let mended = match self.mend {
             Mend::Extremes { .. } => None,
-            Mend::Totals => totals::plain(&args).or_else(|| queue::sum(&args)),
-            Mend::Means => queue::mean(&args),
+            Mend::Totals => totals::plain(&args).or_else(|| queue::of_floats(&args, Wanted::Sum)),
+            Mend::Window(wanted) => queue::of_floats(&args, wanted),
         };
         mended.map_or_else(|| self.known.create_sliding_accumulator(args), Ok)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arrow::array::ArrayRef;
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
@@ -183,9 +183,14 @@ fn compact_schema(schema: &Schema) -> SchemaRef {
 
 /// A batch with columns of these types.
 fn compact(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let whole = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
     let columns = batch.columns().iter().zip(schema.fields());
     let columns: Vec<ArrayRef> = columns
-        .map(|(column, field)| cast(column, field.data_type()))
+        // A time in seconds that microseconds cannot hold is not made NULL.
+        .map(|(column, field)| cast_with_options(column, field.data_type(), &whole))
         .collect::<Result<_, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)

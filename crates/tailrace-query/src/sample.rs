@@ -72,6 +72,22 @@ const TABLES: [(&[u8], &str, &str); 3] = [
     (b"\xff\xff\xff\xff", "Arrow", "arrow"),
 ];
 
+/// What other files begin with that are no lines before another program has made some of them, what they are, and that program.
+const PACKED: [(&[u8], &str, &str); 8] = [
+    (b"\xfd7zXZ\0", "compressed with xz", "xz -dc"),
+    (b"BZh", "compressed with bzip2", "bzip2 -dc"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4", "lz4 -dc"),
+    (b"PK\x03\x04", "a zip archive", "unzip -p"),
+    // Those of the outside are read.
+    (b"\x1f\x8b", "compressed twice", "gzip -dc"),
+    (b"\x28\xb5\x2f\xfd", "compressed twice", "zstd -dc"),
+    (b"\xff\xfe", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+];
+
+/// What a block of bzip2 begins with, after the file's mark and a digit.
+const BZIP2_BLOCK: &[u8] = b"1AY&SY";
+
 /// The reserved column of this name, unless only an agent on a node knows its values.
 pub(crate) fn reserved_column(name: &str) -> Option<Column> {
     let reserved = reserved::lookup(name)?;
@@ -184,12 +200,22 @@ fn check_unread(input: &Input, once: &Once) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a file that begins as tables of their own do.
+/// Refuses a file that begins as one does that has no lines.
 fn check_lines(input: &Input, head: &[u8]) -> anyhow::Result<()> {
     if let Some((_, kind, end)) = TABLES.iter().find(|(mark, ..)| head.starts_with(mark)) {
         bail!(
             "{}: holds {kind}, and no lines of a log; as a table its name ends in `.{end}`",
             input.name()
+        );
+    }
+    let is_packed = |mark: &[u8]| {
+        let is_text = mark == b"BZh" && head.get(4..10) != Some(BZIP2_BLOCK);
+        head.starts_with(mark) && !is_text
+    };
+    if let Some((_, what, program)) = PACKED.iter().find(|(mark, ..)| is_packed(mark)) {
+        let name = input.name();
+        bail!(
+            "{name}: is {what}, which is not read; `{program} {name} | tailrace query ... -` reads what is in it"
         );
     }
     Ok(())

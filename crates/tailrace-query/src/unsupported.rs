@@ -39,6 +39,7 @@ fn check_table(table: &TableWithJoins, select: &ast::Select) -> ControlFlow<Erro
     check_nested(left, select)?;
     for join in &table.joins {
         check_nested(&join.relation, select)?;
+        check_condition(&join.join_operator, &join.relation)?;
         let found = match &join.join_operator {
             JoinOperator::FullOuter(constraint) => Some(("FULL JOIN", constraint)),
             JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
@@ -62,6 +63,38 @@ fn check_table(table: &TableWithJoins, select: &ast::Select) -> ControlFlow<Erro
         left = &join.relation;
     }
     ControlFlow::Continue(())
+}
+
+/// Refuses a join without a condition, which would be of each row with each other.
+fn check_condition(operator: &JoinOperator, table: &TableFactor) -> ControlFlow<Error> {
+    let (JoinOperator::Join(constraint)
+    | JoinOperator::Inner(constraint)
+    | JoinOperator::Left(constraint)
+    | JoinOperator::LeftOuter(constraint)
+    | JoinOperator::Right(constraint)
+    | JoinOperator::RightOuter(constraint)
+    | JoinOperator::FullOuter(constraint)) = operator
+    else {
+        return ControlFlow::Continue(());
+    };
+    // Each row has rows of its own, and needs no condition.
+    let is_lateral = match table {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::UNNEST { .. } | TableFactor::Function { .. } => true,
+        TableFactor::Table { args, .. } => args.is_some(),
+        _ => false,
+    };
+    if is_lateral || !matches!(constraint, JoinConstraint::None) {
+        return ControlFlow::Continue(());
+    }
+    ControlFlow::Break(Error {
+        place: place_of(table),
+        hint: Some(
+            "add ON with a condition or USING with columns; each row with each other is CROSS JOIN"
+                .to_owned(),
+        ),
+        ..Error::usage("a join needs a condition")
+    })
 }
 
 /// Whether a SELECT has one of the columns without its table, by itself or in a `*`.

@@ -123,6 +123,35 @@ fn compressed_files_give_the_same_rows_and_damaged_ones_an_error() {
 }
 
 #[test]
+fn files_that_need_another_program_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let twice = zstd::encode_all(&zstd::encode_all(&b"{}\n"[..], 1).unwrap()[..], 1).unwrap();
+    let whole: [(&[u8], &str); 6] = [
+        (
+            b"\xfd7zXZ\0\0\x04",
+            "is compressed with xz, which is not read; `xz -dc ",
+        ),
+        (b"BZh91AY&SY\x01", "is compressed with bzip2"),
+        (b"PK\x03\x04\x14", "is a zip archive"),
+        (b"\x04\x22\x4d\x18\x64", "is compressed with lz4"),
+        (b"\xff\xfe{\0}\0\n\0", "is UTF-16"),
+        (&twice, "is compressed twice"),
+    ];
+    let path = dir.path().join("x");
+    for (bytes, expected) in whole {
+        std::fs::write(&path, bytes).unwrap();
+        let files = [Input::File(path.clone())];
+        let error = ask("SELECT count(*) FROM logs", &files, Options::default());
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    std::fs::write(&path, "BZh is a text\n").unwrap();
+    let files = [Input::File(path)];
+    let rows = ask("SELECT body FROM logs", &files, Options::default());
+    assert_eq!(rows.unwrap().0, "{\"body\":\"BZh is a text\"}\n");
+}
+
+#[test]
 fn a_value_that_does_not_fit_is_null_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("late");

@@ -211,6 +211,23 @@ fn numbers_beyond_their_type_are_named() {
         let sql = format!("SELECT {expression} FROM {}", values(&numbers));
         check(&sql, &format!("{message} is beyond its type"), None, hint);
     }
+    let nines = "9".repeat(38);
+    for (expression, message) in [
+        (
+            format!("CAST('{nines}' AS DECIMAL(38, 0)) + CAST(1 AS DECIMAL(38, 0))"),
+            "a decimal",
+        ),
+        (format!("sum(CAST('{nines}' AS DECIMAL(38, 0)))"), "a sum"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let sql = format!("SELECT {expression} FROM (VALUES (1), (2)) v(a)");
+        let error = ask(dir.path(), &sql, Options::default()).unwrap_err();
+        assert_eq!(
+            error.message,
+            format!("{message} is beyond its type"),
+            "{sql}"
+        );
+    }
     let hint =
         "`sum(CAST(x AS DECIMAL(38, 0)))` has 38 digits, and `sum(CAST(x AS DOUBLE))` rounds";
     for (sum, rest) in [
@@ -222,6 +239,28 @@ fn numbers_beyond_their_type_are_named() {
     ] {
         let sql = format!("SELECT {sum} FROM (VALUES (1, 2), ({greatest}, 2)) v(a, b){rest}");
         check(&sql, "a sum is beyond its type", None, hint);
+    }
+}
+
+#[test]
+fn a_join_has_a_condition() {
+    let hint =
+        "add ON with a condition or USING with columns; each row with each other is CROSS JOIN";
+    for join in ["JOIN", "INNER JOIN", "LEFT JOIN", "FULL JOIN"] {
+        let sql = format!("SELECT a.k FROM logs a {join} logs b");
+        check(&sql, "a join needs a condition", Some("logs b"), hint);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for join in [
+        "CROSS JOIN logs b",
+        ", logs b",
+        "JOIN LATERAL (SELECT a.k + 1 AS n) b",
+        "JOIN logs b ON true",
+    ] {
+        let sql = format!("SELECT count(*) AS n FROM logs a {join}");
+        if let Err(error) = ask(dir.path(), &sql, Options::default()) {
+            assert_ne!(error.message, "a join needs a condition", "{sql}");
+        }
     }
 }
 

@@ -85,7 +85,7 @@ proptest! {
         }
         std::fs::write(dir.path().join("s.csv"), lines).unwrap();
         let frame = format!("OVER (ORDER BY n ROWS BETWEEN {before} PRECEDING AND CURRENT ROW)");
-        let sql = format!("SELECT (sum(x) {frame})::text AS s, (avg(x) {frame})::text AS a FROM 'DIR/s.csv' WHERE n > 0 ORDER BY n");
+        let sql = format!("SELECT (sum(x) {frame})::text AS s, (avg(x) {frame})::text AS a, (var_pop(x) {frame})::text AS v, (stddev(x) {frame})::text AS d FROM 'DIR/s.csv' WHERE n > 0 ORDER BY n");
         for answer in asked(dir.path(), &sql) {
             let answer = answer.unwrap();
             prop_assert_eq!(answer.lines().count(), values.len());
@@ -95,6 +95,19 @@ proptest! {
                 let given = |name: &str| line[name].as_str().map(|it| it.parse::<f64>().unwrap());
                 let sum: f64 = window.iter().copied().sum();
                 let scale: f64 = window.iter().map(|it| it.abs()).sum();
+                // Of the squares of distances from the mean.
+                let mean = sum / window.len() as f64;
+                let squares: f64 = window.iter().map(|it| (*it - mean) * (*it - mean)).sum();
+                let is_spread = |name: &str, expected: Option<f64>| match (given(name), expected) {
+                    (Some(given), Some(expected)) if expected.is_finite() => (given - expected).abs() <= 1e-9 * (1.0 + expected),
+                    (Some(given), Some(_)) => !given.is_finite(),
+                    (given, expected) => given.is_none() && expected.is_none(),
+                };
+                let count = window.len() as f64;
+                let variance = (count > 0.0).then(|| squares / count);
+                let deviation = (count > 1.0).then(|| (squares / (count - 1.0)).sqrt());
+                prop_assert!(is_spread("v", variance), "{:?} {variance:?}", given("v"));
+                prop_assert!(is_spread("d", deviation), "{:?} {deviation:?}", given("d"));
                 let is_near = |given: f64, expected: f64| given == expected || (given - expected).abs() <= scale * 1e-14;
                 match (given("s"), given("a")) {
                     (Some(s), Some(a)) => {

@@ -14,6 +14,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -29,6 +30,7 @@ use futures::FutureExt;
 
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
+use crate::mend::{mending_planner, mending_rules};
 use crate::value;
 
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
@@ -93,6 +95,10 @@ impl Made {
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);
         }
+        for rule in mending_rules() {
+            context.add_analyzer_rule(rule);
+        }
+        context.register_expr_planner(mending_planner())?;
         guard::install(&context);
         let state = context.state();
         Ok(Made { context, state })

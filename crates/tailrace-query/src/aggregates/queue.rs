@@ -1,6 +1,9 @@
-//! `sum` and `avg` of floats in a window. DataFusion 55 subtracts the values that leave the window: what was lost to rounding stays lost, and
-//! after an infinity all that follows is NaN. Here the values are two stacks, as a queue is made of two: sums of the older ones, from each
-//! of them to the newest of its stack, and one sum of the newer ones. Nothing is subtracted, and each value is added at most twice.
+//! `sum`, `avg`, and variances of floats in a window. DataFusion 55 subtracts the values that leave the window: what was lost to rounding
+//! stays lost, and after an infinity all that follows is NaN. Here the values are two stacks, as a queue is made of two: summaries of the
+//! older ones, from each of them to the newest of its stack, and one summary of the newer ones. Nothing is subtracted, and each value is
+//! added at most twice.
+
+use std::fmt::Debug;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type};
@@ -8,57 +11,141 @@ use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::Accumulator;
 use datafusion::logical_expr::function::AccumulatorArgs;
 
-/// The accumulator of a sum in a window, if it is one of floats.
-pub(super) fn sum(args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
-    of_floats(args, false)
+/// What is wanted of the values of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Wanted {
+    Sum,
+    Mean,
+    /// Of all there are, or of a sample; or its root.
+    Variance {
+        is_sample: bool,
+        is_root: bool,
+    },
 }
 
-/// The accumulator of an average in a window, if it is one of floats.
-pub(super) fn mean(args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
-    of_floats(args, true)
+/// The accumulator of a window, if it is one of floats.
+pub(super) fn of_floats(
+    args: &AccumulatorArgs<'_>,
+    wanted: Wanted,
+) -> Option<Box<dyn Accumulator>> {
+    let is_float = |ty: &DataType| *ty == DataType::Float64;
+    let are_floats = is_float(args.return_field.data_type())
+        && args.expr_fields.iter().all(|it| is_float(it.data_type()));
+    let accumulator: Box<dyn Accumulator> = match wanted {
+        Wanted::Sum | Wanted::Mean => Box::new(Window::<f64>::new(wanted)),
+        Wanted::Variance { .. } => Box::new(Window::<Moments>::new(wanted)),
+    };
+    (are_floats && !args.is_distinct).then_some(accumulator)
 }
 
-fn of_floats(args: &AccumulatorArgs<'_>, is_mean: bool) -> Option<Box<dyn Accumulator>> {
-    let is_float = *args.return_field.data_type() == DataType::Float64;
-    (is_float && !args.is_distinct).then(|| {
-        Box::new(Window {
-            is_mean,
-            ..Window::default()
-        }) as Box<dyn Accumulator>
-    })
+/// A summary of some values.
+trait Summary: Copy + Debug + Send + Sync + 'static {
+    fn of(value: f64) -> Self;
+    /// Of the values of both.
+    fn with(self, other: Self) -> Self;
+    fn wanted(self, values: usize, wanted: Wanted) -> Option<f64>;
+}
+
+/// The sum.
+impl Summary for f64 {
+    fn of(value: f64) -> f64 {
+        value
+    }
+
+    fn with(self, other: f64) -> f64 {
+        self + other
+    }
+
+    fn wanted(self, values: usize, wanted: Wanted) -> Option<f64> {
+        Some(match wanted {
+            Wanted::Mean => self / values as f64,
+            _ => self,
+        })
+    }
+}
+
+/// How many values, their mean, and the sum of the squares of their distances from it.
+#[derive(Clone, Copy, Debug)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+/// By Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances (1979).
+impl Summary for Moments {
+    fn of(value: f64) -> Moments {
+        Moments {
+            count: 1.0,
+            mean: value,
+            // Not a number if the value is not finite.
+            squares: value * 0.0,
+        }
+    }
+
+    fn with(self, other: Moments) -> Moments {
+        let count = self.count + other.count;
+        let distance = other.mean - self.mean;
+        let share = other.count / count;
+        Moments {
+            count,
+            mean: self.mean + distance * share,
+            squares: self.squares + other.squares + distance * distance * self.count * share,
+        }
+    }
+
+    fn wanted(self, _: usize, wanted: Wanted) -> Option<f64> {
+        let Wanted::Variance { is_sample, is_root } = wanted else {
+            return None;
+        };
+        let of = self.count - f64::from(u8::from(is_sample));
+        let variance = (of > 0.0).then(|| self.squares / of)?;
+        Some(if is_root { variance.sqrt() } else { variance })
+    }
 }
 
 /// The values of a window.
-#[derive(Debug, Default)]
-struct Window {
-    /// For each older value, the sum from it to the newest of them; the oldest is the last.
-    older: Vec<f64>,
+#[derive(Debug)]
+struct Window<S> {
+    /// For each older value, the summary from it to the newest of them; the oldest is the last.
+    older: Vec<S>,
     newer: Vec<f64>,
-    newer_sum: f64,
-    is_mean: bool,
+    newer_summary: Option<S>,
+    wanted: Wanted,
 }
 
-impl Window {
+impl<S: Summary> Window<S> {
+    fn new(wanted: Wanted) -> Window<S> {
+        Window {
+            older: Vec::new(),
+            newer: Vec::new(),
+            newer_summary: None,
+            wanted,
+        }
+    }
+
     fn push(&mut self, value: f64) {
         self.newer.push(value);
-        self.newer_sum += value;
+        let value = S::of(value);
+        let known = self.newer_summary;
+        self.newer_summary = Some(known.map_or(value, |it| it.with(value)));
     }
 
     /// Removes the oldest value.
     fn pop(&mut self) {
         if self.older.is_empty() {
-            let mut sum = 0.0;
+            let mut known: Option<S> = None;
             self.older.extend(self.newer.drain(..).rev().map(|value| {
-                sum += value;
-                sum
+                let value = S::of(value);
+                *known.insert(known.map_or(value, |it| value.with(it)))
             }));
-            self.newer_sum = 0.0;
+            self.newer_summary = None;
         }
         self.older.pop();
     }
 }
 
-impl Accumulator for Window {
+impl<S: Summary> Accumulator for Window<S> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values = values[0].as_primitive::<Float64Type>();
         values.iter().flatten().for_each(|value| self.push(value));
@@ -77,13 +164,12 @@ impl Accumulator for Window {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let values = self.older.len() + self.newer.len();
-        let sum = self.older.last().unwrap_or(&0.0) + self.newer_sum;
-        let value = if self.is_mean {
-            sum / values as f64
-        } else {
-            sum
+        let all = match (self.older.last(), self.newer_summary) {
+            (Some(older), Some(newer)) => Some(older.with(newer)),
+            (older, newer) => older.copied().or(newer),
         };
-        Ok(ScalarValue::Float64((values > 0).then_some(value)))
+        let value = all.and_then(|all| all.wanted(values, self.wanted));
+        Ok(ScalarValue::Float64(value))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -95,6 +181,8 @@ impl Accumulator for Window {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + (self.older.capacity() + self.newer.capacity()) * size_of::<f64>()
+        size_of_val(self)
+            + self.older.capacity() * size_of::<S>()
+            + self.newer.capacity() * size_of::<f64>()
     }
 }

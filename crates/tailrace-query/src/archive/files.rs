@@ -294,16 +294,17 @@ fn begin(
     schema: &SchemaRef,
     properties: &WriterProperties,
 ) -> anyhow::Result<Open> {
-    let file = format!("{}-{:05}.parquet", written.run, written.files);
+    let name = format!("{}-{:05}", written.run, written.files);
     // Not `Path::from`, which would encode what is encoded.
     let path = |file: &str| {
         let path = format!("{prefix}/{directory}{file}");
         Path::parse(&path).with_context(|| format!("{path}: is no name of a file"))
     };
-    let location = path(&file)?;
-    // Object stores show an object once it is complete; of what is unfinished in a directory, readers must not know.
+    let location = path(&format!("{name}.parquet"))?;
+    // Object stores show an object once it is complete; of what is unfinished in a directory, readers must not know, also those
+    // that look for all names that end in `.parquet`.
     let unfinished = match store.is_local() {
-        true => path(&format!(".{file}"))?,
+        true => path(&format!(".{name}.unfinished"))?,
         false => location.clone(),
     };
     let name = store.name(&location);

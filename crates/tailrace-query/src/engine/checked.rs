@@ -1,77 +1,54 @@
-//! Sums, differences and products of integers. DataFusion 55 wraps around where they do not fit their type, as its planner does not ask for
+//! Sums, differences and products of integers, and of decimals of 38 digits. DataFusion 55 wraps around where they do not fit their type, as its planner does not ask for
 //! the checked operations of its expressions. A query that computes a number beyond its type ends, as one that divides by zero does.
 
 use std::sync::Arc;
 
+use arrow::array::AsArray;
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue, internal_err};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef};
+use arrow::error::ArrowError;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum;
+use tailrace_sql::EachExpr;
 
 /// The rule that asks for checked operations.
-#[derive(Debug)]
-pub(super) struct Checked;
-
-impl AnalyzerRule for Checked {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(of_step)?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "checked_arithmetic"
-    }
-}
-
-fn of_step(step: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let names = NamePreserver::new(&step);
-    let mut schema = merge_schema(&step.inputs());
-    if let LogicalPlan::TableScan(scan) = &step {
-        schema.merge(&scan.projected_schema);
-    }
-    let step = step.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let expr = expr.transform_up(|expr| of_expr(expr, &schema))?;
-        Ok(expr.update_data(|expr| name.restore(expr)))
-    })?;
-    step.map_data(LogicalPlan::recompute_schema)
+pub(super) fn rule() -> EachExpr {
+    EachExpr::new("checked_arithmetic", of_expr)
 }
 
 fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let ty = expr.get_type(schema);
+    let may_be_beyond = ty.as_ref().is_ok_and(|ty| {
+        ty.is_integer() || matches!(ty, DataType::Decimal128(DECIMAL128_MAX_PRECISION, _))
+    });
+    if !may_be_beyond {
+        return Ok(Transformed::no(expr));
+    }
+    let ty = ty?;
     let (operation, left, right) = match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match Operation::of(op) {
-            Some(operation) if is_integer(&left, schema) && is_integer(&right, schema) => {
-                (operation, *left, *right)
-            }
-            _ => {
+            Some(operation) => (operation, *left, *right),
+            None => {
                 let same = BinaryExpr { left, op, right };
                 return Ok(Transformed::no(Expr::BinaryExpr(same)));
             }
         },
         // The negative of the smallest number is beyond them.
-        Expr::Negative(operand) if is_integer(&operand, schema) => {
-            let zero = ScalarValue::new_zero(&operand.get_type(schema)?)?;
-            (Operation::Subtract, Expr::Literal(zero, None), *operand)
+        Expr::Negative(operand) if ty.is_integer() => {
+            let zero = Expr::Literal(ScalarValue::new_zero(&ty)?, None);
+            (Operation::Subtract, zero, *operand)
         }
         other => return Ok(Transformed::no(other)),
     };
-    let function = Arc::new(ScalarUDF::new_from_impl(operation.function()));
+    let function = Arc::new(ScalarUDF::new_from_impl(operation.function(ty)));
     let checked = ScalarFunction::new_udf(function, vec![left, right]);
     Ok(Transformed::yes(Expr::ScalarFunction(checked)))
-}
-
-fn is_integer(expr: &Expr, schema: &dyn ExprSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|ty| ty.is_integer())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,18 +76,21 @@ impl Operation {
         }
     }
 
-    fn function(self) -> Function {
+    fn function(self, ty: DataType) -> Function {
         Function {
             operation: self,
+            ty,
             signature: Signature::any(2, Volatility::Immutable),
         }
     }
 }
 
-/// A checked operation on two integers of one type.
+/// A checked operation on two integers of one type, or two decimals.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Function {
     operation: Operation,
+    /// Of the result.
+    ty: DataType,
     signature: Signature,
 }
 
@@ -134,28 +114,35 @@ impl ScalarUDFImpl for Function {
         Ok(format!("{left} {} {right}", self.operation.sign()))
     }
 
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [left, right] if left == right => Ok(left.clone()),
-            _ => internal_err!("{} of {types:?}", self.name()),
-        }
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.ty.clone())
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types = args.arg_fields.iter().map(|it| it.data_type().clone());
-        let ty = self.return_type(&types.collect::<Vec<_>>())?;
         let is_nullable = args.arg_fields.iter().any(|it| it.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), ty, is_nullable)))
+        let field = Field::new(self.name(), self.ty.clone(), is_nullable);
+        Ok(Arc::new(field))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = &args.args[..] else {
             return internal_err!("{} has two operands", self.name());
         };
-        match self.operation {
-            Operation::Add => datum::apply(left, right, numeric::add),
-            Operation::Subtract => datum::apply(left, right, numeric::sub),
-            Operation::Multiply => datum::apply(left, right, numeric::mul),
-        }
+        let operation = match self.operation {
+            Operation::Add => numeric::add,
+            Operation::Subtract => numeric::sub,
+            Operation::Multiply => numeric::mul,
+        };
+        datum::apply(left, right, |left, right| {
+            let result = operation(left, right)?;
+            // Numbers of 39 digits may fit 128 bits.
+            if let Some(decimals) = result.as_primitive_opt::<Decimal128Type>() {
+                let found = decimals.validate_decimal_precision(decimals.precision());
+                found.map_err(|_| {
+                    ArrowError::ArithmeticOverflow("Overflow happened on: decimal".to_owned())
+                })?;
+            }
+            Ok(result)
+        })
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use tailrace_sql::{mending_planner, mending_rules};
 
-use super::checked::Checked;
+use super::checked;
 use super::rules::rules;
 use super::{Options, memory};
 use crate::aggregates::mended;
@@ -69,14 +70,19 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     let in_memory = in_memory
         .build_arc()
         .context("the memory cannot be limited")?;
-    let state = SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_analyzer_rule(Arc::new(Checked))
         .with_physical_optimizer_rules(rules())
-        .build();
-    let mut context = SessionContext::new_with_state(state);
+        .with_analyzer_rule(Arc::new(checked::rule()));
+    for rule in mending_rules() {
+        state = state.with_analyzer_rule(rule);
+    }
+    let mut context = SessionContext::new_with_state(state.build());
+    context
+        .register_expr_planner(mending_planner())
+        .context("a planner cannot be registered")?;
     for mended in mended() {
         context.register_udaf(mended);
     }

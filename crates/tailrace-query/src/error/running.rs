@@ -184,6 +184,7 @@ fn of_overflow(text: &str) -> Option<Error> {
     let numbers = rest.lines().next().unwrap_or_default();
     let (what, casted) = match numbers {
         "sum" => ("a sum", "sum(CAST(x AS DECIMAL(38, 0)))"),
+        "decimal" => ("a decimal", "CAST(x AS DECIMAL(38, 0))"),
         _ => (numbers, "CAST(x AS DECIMAL(38, 0))"),
     };
     let rounded = casted.replace("DECIMAL(38, 0)", "DOUBLE");

@@ -112,3 +112,20 @@ fn similar_to_is_about_the_whole_text() {
     check("a NOT SIMILAR TO 'abc'", &[1, 2]);
     check("a SIMILAR TO 'b|abc'", &[0]);
 }
+
+#[test]
+fn a_backslash_in_a_regular_expression_stands_for_itself() {
+    let lines = &[r#"{"s":"DOM\\user"}"#, r#"{"s":"DOMuser"}"#];
+    for condition in [
+        r"s ~ 'M\\user'",
+        r"s ~ '\\'",
+        r"s ~ '[\\]user'",
+        r"s ~ '^DOM\\'",
+        r"s ~* 'zz|m\\U'",
+        r"regexp_like(s, 'M\x5cuser')",
+        r"NOT s !~ 'M\\user'",
+    ] {
+        let rows = super::data::run(&format!("SELECT 1 AS x FROM logs WHERE {condition}"), lines);
+        assert_eq!(rows, ["0: x=1"], "{condition}");
+    }
+}

@@ -72,3 +72,20 @@ fn a_time_of_a_format_is_compared() {
         ["0: t=2026-01-02", "failed: 1"]
     );
 }
+
+/// Days and months are as long as 24 hours and 30 days, and a part of a day is not forgotten.
+#[test]
+fn intervals_are_compared_by_their_length() {
+    let lines = &[r#"{"t":"2026-01-02T12:00:00Z"}"#];
+    for condition in [
+        "timestamp - to_timestamp('2026-01-01') > interval '1 day'",
+        "timestamp - to_timestamp('2025-11-01') > interval '2 months'",
+        "timestamp - to_timestamp('2026-01-01') between interval '1 day' and interval '2 days'",
+        "timestamp > cast('2026-01-02' as date) + interval '11 hours'",
+        "timestamp < cast('2026-01-02' as date) + interval '13 hours'",
+    ] {
+        let condition = condition.replace("timestamp ", "to_timestamp(t) ");
+        let rows = run(&format!("SELECT 1 AS x FROM logs WHERE {condition}"), lines);
+        assert_eq!(rows, ["0: x=1"], "{condition}");
+    }
+}

@@ -45,6 +45,25 @@ pub(super) fn print(notes: &Notes, out: &mut dyn Write) -> io::Result<()> {
     late_keys(&notes.late_keys(), out)
 }
 
+/// Prints that times were shown as NULL.
+///
+/// # Errors
+///
+/// As [`print`].
+pub(super) fn beyond_calendar(count: usize, out: &mut dyn Write) -> io::Result<()> {
+    match count {
+        0 => Ok(()),
+        1 => writeln!(
+            out,
+            "note: a time is beyond the years that a calendar has, and is shown as NULL; CAST(x AS BIGINT) shows its number"
+        ),
+        _ => writeln!(
+            out,
+            "note: {count} times are beyond the years that a calendar has, and are shown as NULL; CAST(x AS BIGINT) shows their numbers"
+        ),
+    }
+}
+
 /// Names some keys that `*` has no columns for.
 fn late_keys(keys: &[String], out: &mut dyn Write) -> io::Result<()> {
     const NAMED: usize = 5;

@@ -1,5 +1,7 @@
 //! The rows of a result: a table for people, JSON, or separated values.
 
+mod calendar;
+
 use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
@@ -86,6 +88,8 @@ pub(super) struct Print<'o> {
     schema: SchemaRef,
     /// Rows printed or counted.
     rows: usize,
+    /// Times that no calendar has.
+    beyond: usize,
 }
 
 impl<'o> Print<'o> {
@@ -128,6 +132,7 @@ impl<'o> Print<'o> {
             encoder,
             schema,
             rows: 0,
+            beyond: 0,
         })
     }
 
@@ -141,6 +146,12 @@ impl<'o> Print<'o> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let batch = &RecordBatch::try_new_with_options(schema, columns, &options)
             .context("a batch has not the columns of the result")?;
+        let (batch, beyond) = match self.how.is_binary() {
+            true => (batch.clone(), 0),
+            false => calendar::within(batch).context("a time has no form as text")?,
+        };
+        let batch = &batch;
+        self.beyond += beyond;
         let mut bytes = Vec::new();
         match self.how {
             How::Table => self.add_to_table(batch)?,
@@ -163,6 +174,11 @@ impl<'o> Print<'o> {
         }
         self.rows += batch.num_rows();
         self.out.write_all(&bytes).context("stdout")
+    }
+
+    /// How many times were shown as NULL, because no calendar has them.
+    pub(super) fn beyond(&self) -> usize {
+        self.beyond
     }
 
     /// Hands on what was written.

@@ -154,11 +154,14 @@ impl<'a> Session<'a> {
         };
         drop(bar);
         written?;
+        let beyond = print.beyond();
         if ended.is_ok() {
             // Half a result is not made to look like a whole one.
             print.finish()?;
         }
-        self.print_notes(&plan, started, &mut Printer::stderr())?;
+        let mut stderr = Printer::stderr();
+        notes::beyond_calendar(beyond, &mut stderr).context("stderr")?;
+        self.print_notes(&plan, started, &mut stderr)?;
         ended.map_err(refused)
     }
 
@@ -265,6 +268,14 @@ impl Printing<'_> {
         match self {
             Printing::Rows(rows) => rows.add(batch),
             Printing::Chart(chart) => chart.add(batch),
+        }
+    }
+
+    /// How many times no calendar has.
+    fn beyond(&self) -> usize {
+        match self {
+            Printing::Rows(rows) => rows.beyond(),
+            Printing::Chart(_) => 0,
         }
     }
 

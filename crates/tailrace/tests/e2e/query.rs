@@ -88,6 +88,44 @@ fn exit_codes_say_whose_fault_it_is() {
 }
 
 #[test]
+fn times_that_no_calendar_has_are_null_and_counted() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    fs::write(&file, "{\"s\":1}\n{\"s\":1767323045678901234}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let sql =
+        "SELECT to_timestamp_seconds(s) AS t, make_array(to_timestamp_seconds(s)) AS l FROM logs";
+    let expected = [
+        ("jsonl", "{\"t\":null,\"l\":[null]}\n"),
+        ("json", ",{\"t\":null,\"l\":[null]}]\n"),
+        ("markdown", "[]                     |\n"),
+    ];
+    for (how, end) in expected {
+        let output = query(&[sql, file, "-o", how]);
+        assert!(
+            text(&output.stdout).ends_with(end),
+            "{}",
+            text(&output.stdout)
+        );
+        let note = "note: 2 times are beyond the years that a calendar has, and are shown as NULL";
+        assert!(
+            text(&output.stderr).starts_with(note),
+            "{}",
+            text(&output.stderr)
+        );
+        assert_eq!(output.status.code(), Some(0));
+    }
+    // Microseconds cannot hold it.
+    let output = query(&[
+        "SELECT to_timestamp_seconds(s) AS t FROM logs",
+        file,
+        "-o",
+        "parquet",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn every_form_of_a_result_has_all_its_rows() {
     let bench = Bench::new();
     let file = bench.path("a.log");

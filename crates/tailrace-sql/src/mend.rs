@@ -1,0 +1,75 @@
+//! What DataFusion 55 answers wrongly, in pipelines and in queries over files: mended in its plans, before it optimizes them.
+
+mod date;
+mod interval;
+mod regex;
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rules that mend plans, in their order. They come after DataFusion's, which make types agree.
+#[must_use]
+pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![
+        Arc::new(EachExpr::new("compared_intervals", interval::compared)),
+        Arc::new(interval::Ordered),
+        Arc::new(EachExpr::new("escaped_backslashes", regex::kept)),
+    ]
+}
+
+/// What plans operators in DataFusion's place where it would give another type than it should.
+#[must_use]
+pub fn mending_planner() -> Arc<dyn ExprPlanner> {
+    Arc::new(date::Planner)
+}
+
+/// What becomes of an expression over columns.
+type Of = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
+
+/// A rule that looks at each expression of a plan, from the inside out. Names of columns stay.
+#[derive(Debug)]
+pub struct EachExpr {
+    name: &'static str,
+    of: Of,
+}
+
+impl EachExpr {
+    /// A rule.
+    #[must_use]
+    pub fn new(name: &'static str, of: Of) -> EachExpr {
+        EachExpr { name, of }
+    }
+
+    fn of_step(&self, step: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let names = NamePreserver::new(&step);
+        let mut schema = merge_schema(&step.inputs());
+        if let LogicalPlan::TableScan(scan) = &step {
+            schema.merge(&scan.projected_schema);
+        }
+        let step = step.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|expr| (self.of)(expr, &schema))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })?;
+        step.map_data(LogicalPlan::recompute_schema)
+    }
+}
+
+impl AnalyzerRule for EachExpr {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|step| self.of_step(step))?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+}
