@@ -74,8 +74,12 @@ impl AggregateUDFImpl for Mended {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let ty = args.return_field.data_type().clone();
         match self.mend {
-            Mend::Totals => totals::plain(&args).map_or_else(|| self.known.accumulator(args), Ok),
+            Mend::Totals if args.is_distinct => {
+                Ok(totals::distinct(self.known.accumulator(args)?, &ty))
+            }
+            Mend::Totals => totals::plain(&ty).map_or_else(|| self.known.accumulator(args), Ok),
             _ => self.known.accumulator(args),
         }
     }
@@ -110,9 +114,11 @@ impl AggregateUDFImpl for Mended {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
+        let ty = args.return_field.data_type();
         let mended = match self.mend {
             Mend::Extremes { .. } => None,
-            Mend::Totals => totals::plain(&args).or_else(|| queue::of_floats(&args, Wanted::Sum)),
+            Mend::Totals if args.is_distinct => totals::distinct_in_window(ty),
+            Mend::Totals => totals::plain(ty).or_else(|| queue::of_floats(&args, Wanted::Sum)),
             Mend::Window(wanted) => queue::of_floats(&args, wanted),
         };
         mended.map_or_else(|| self.known.create_sliding_accumulator(args), Ok)

@@ -99,7 +99,8 @@ impl Error {
             return planning::unknown_column(field, valid_fields, sql, has_lines);
         }
         let text = text_of(error);
-        planning::refused(&text, sql, has_lines).unwrap_or_else(|| Error::usage(text))
+        planning::refused(&text, sql, has_lines)
+            .unwrap_or_else(|| Error::usage(without_appeal(&text)))
     }
 
     /// What DataFusion says of a query that runs, which may have so many bytes of memory.
@@ -110,7 +111,7 @@ impl Error {
         let text = text_of(error);
         memory::of_disk(&text)
             .or_else(|| ran.explained(&text))
-            .unwrap_or_else(|| Error::failure(text))
+            .unwrap_or_else(|| Error::failure(without_appeal(&text)))
     }
 
     /// What a person is told, line by line: what happened and where, the place in the SQL, and what to do next.
@@ -148,6 +149,14 @@ pub(crate) fn text_of(error: &DataFusionError) -> String {
         other => other.strip_backtrace(),
     };
     text.replace('\n', " ")
+}
+
+/// Without what asks for a report to those who wrote DataFusion.
+fn without_appeal(text: &str) -> &str {
+    let text = text
+        .split("This issue was likely caused by a bug in")
+        .next();
+    text.unwrap_or_default().trim_end()
 }
 
 /// An error with what caused it.

@@ -209,13 +209,19 @@ fn check_lines(input: &Input, head: &[u8]) -> anyhow::Result<()> {
         );
     }
     let is_packed = |mark: &[u8]| {
-        let is_text = mark == b"BZh" && head.get(4..10) != Some(BZIP2_BLOCK);
-        head.starts_with(mark) && !is_text
+        // What other lines may begin with, too.
+        let is_sure = match mark {
+            b"BZh" => head.get(4..10) == Some(BZIP2_BLOCK),
+            b"\xff\xfe" => head.get(3) == Some(&0),
+            b"\xfe\xff" => head.get(2) == Some(&0),
+            _ => true,
+        };
+        head.starts_with(mark) && is_sure
     };
     if let Some((_, what, program)) = PACKED.iter().find(|(mark, ..)| is_packed(mark)) {
         let name = input.name();
         bail!(
-            "{name}: is {what}, which is not read; `{program} {name} | tailrace query ... -` reads what is in it"
+            "{name}: is {what}, which is not read; `{program} '{name}' | tailrace query ... -` reads what is in it"
         );
     }
     Ok(())

@@ -203,7 +203,7 @@ fn numbers_beyond_their_type_are_named() {
             "127 * 127".to_owned(),
         ),
         (
-            "arrow_cast(a, 'UInt64') - arrow_cast(2, 'UInt64')",
+            "arrow_cast(a, 'UInt32') - arrow_cast(2, 'UInt32')",
             "(1)".to_owned(),
             "1 - 2".to_owned(),
         ),
@@ -240,6 +240,26 @@ fn numbers_beyond_their_type_are_named() {
         let sql = format!("SELECT {sum} FROM (VALUES (1, 2), ({greatest}, 2)) v(a, b){rest}");
         check(&sql, "a sum is beyond its type", None, hint);
     }
+}
+
+#[test]
+fn units_of_time_are_named() {
+    check(
+        "SELECT date_trunc('hours', now())",
+        "'hours' is no unit of time",
+        Some("'hours'"),
+        "did you mean 'hour'?",
+    );
+    check(
+        "EXPLAIN SELECT 1",
+        "only SELECT is possible here",
+        Some("EXPLAIN"),
+        "a query reads rows; `--explain` shows how it runs, and `-o parquet` or `--to` keeps its result",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "SELECT array_resize(make_array(k), -1) AS x FROM logs";
+    let error = ask(dir.path(), sql, Options::default()).unwrap_err();
+    assert!(!error.message.contains("bug"), "{}", error.message);
 }
 
 #[test]

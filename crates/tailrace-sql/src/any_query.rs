@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{Query, Spanned, TableFactor, Visitor};
 
 use crate::analyse::similar::replace_similar_to;
 use crate::error::{Error, Positions};
-use crate::parse::one_query;
+use crate::parse::{ONLY_SELECT, one_query};
 use crate::walk::walk;
 
 /// Parses a query of any kind, in the dialect of pipelines and within its bounds: what is parsed can be walked. SIMILAR
@@ -19,7 +19,12 @@ use crate::walk::walk;
 /// The text is no query, or too long, or a pattern is none of SIMILAR TO, or a table is sampled.
 pub fn parse_query(sql: &str) -> Result<Query, Error> {
     let places = Positions::new(sql);
-    let mut query = one_query(sql, &places)?;
+    let mut query = one_query(sql, &places).map_err(|error| match error.message.as_str() {
+        ONLY_SELECT => error.with_hint(
+            "a query reads rows; `--explain` shows how it runs, and `-o parquet` or `--to` keeps its result",
+        ),
+        _ => error,
+    })?;
     let mut refused = Refused {
         places: &places,
         error: None,

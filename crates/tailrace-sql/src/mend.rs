@@ -1,8 +1,10 @@
 //! What DataFusion 55 answers wrongly, in pipelines and in queries over files: mended in its plans, before it optimizes them.
 
-mod date;
+mod float_time;
 mod interval;
+mod operators;
 mod regex;
+mod regexp_match;
 
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 
 /// The rules that mend plans, in their order. They come after DataFusion's, which make types agree.
@@ -22,13 +24,23 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(EachExpr::new("compared_intervals", interval::compared)),
         Arc::new(interval::Ordered),
         Arc::new(EachExpr::new("escaped_backslashes", regex::kept)),
+        Arc::new(EachExpr::new(
+            "floats_as_times",
+            float_time::cast_as_seconds,
+        )),
     ]
 }
 
 /// What plans operators in DataFusion's place where it would give another type than it should.
 #[must_use]
 pub fn mending_planner() -> Arc<dyn ExprPlanner> {
-    Arc::new(date::Planner)
+    Arc::new(operators::Planner)
+}
+
+/// The functions that take the place of DataFusion's.
+#[must_use]
+pub fn mending_functions() -> Vec<ScalarUDF> {
+    vec![regexp_match::function()]
 }
 
 /// What becomes of an expression over columns.
@@ -54,10 +66,15 @@ impl EachExpr {
         if let LogicalPlan::TableScan(scan) = &step {
             schema.merge(&scan.projected_schema);
         }
-        let step = step.map_expressions(|expr| {
+        let of_one = |expr: Expr| {
             let name = names.save(&expr);
             let expr = expr.transform_up(|expr| (self.of)(expr, &schema))?;
             Ok(expr.update_data(|expr| name.restore(expr)))
+        };
+        let step = step.map_expressions(|expr| match expr {
+            // Each of its expressions is a column with a name.
+            Expr::GroupingSet(_) => expr.map_children(of_one),
+            _ => of_one(expr),
         })?;
         step.map_data(LogicalPlan::recompute_schema)
     }

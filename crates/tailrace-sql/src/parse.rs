@@ -17,6 +17,8 @@ use crate::error::{Error, Position, Positions};
 
 /// The deepest nesting of parentheses that is parsed.
 const NESTING_MAX: usize = 100;
+/// What is said of other statements.
+pub(crate) const ONLY_SELECT: &str = "only SELECT is possible here";
 
 /// The longest text that is parsed.
 const SQL_BYTES_MAX: usize = 256 * 1024;
@@ -81,7 +83,7 @@ pub(crate) fn one_query(sql: &str, places: &Positions) -> Result<Query, Error> {
     let Statement::Query(query) = statement else {
         return Err(places
             .of(statement.span())
-            .error("only SELECT is possible here")
+            .error(ONLY_SELECT)
             .with_hint(hint));
     };
     Ok(*query)
@@ -167,7 +169,7 @@ fn body(body: SetExpr, places: &Positions, parts: &mut Vec<SelectPart>) -> Resul
         }
         _ => Err(places
             .of(span)
-            .error("only SELECT is possible here")
+            .error(ONLY_SELECT)
             .with_hint("write `SELECT ... FROM logs`")),
     }
 }

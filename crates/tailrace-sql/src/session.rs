@@ -30,7 +30,7 @@ use futures::FutureExt;
 
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
-use crate::mend::{mending_planner, mending_rules};
+use crate::mend::{mending_functions, mending_planner, mending_rules};
 use crate::value;
 
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
@@ -94,6 +94,9 @@ impl Made {
         // These tell of files, which a batch has none of.
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);
+        }
+        for function in mending_functions() {
+            context.register_udf(function);
         }
         for rule in mending_rules() {
             context.add_analyzer_rule(rule);

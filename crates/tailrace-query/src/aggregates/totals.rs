@@ -1,4 +1,4 @@
-//! `sum` of whole numbers and decimals. DataFusion 55 wraps around where a sum does not fit its type. Here it is counted in 128 bits, so
+//! `sum` of whole numbers, decimals and durations. DataFusion 55 wraps around where a sum does not fit its type. Here it is counted in 128 bits, so
 //! that parts of a sum may be beyond the type, and a sum that is ends the query.
 
 mod distinct;
@@ -11,24 +11,26 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, DecimalType, Field,
-    FieldRef, Int64Type, UInt64Type,
+    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, DecimalType,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Field, FieldRef, Int64Type, TimeUnit, UInt64Type,
 };
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::function::StateFieldsArgs;
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, GroupsAccumulator};
 
-use self::distinct::Distinct;
+use self::distinct::{Counted, Distinct};
 use self::groups::Groups;
 
 /// What is added up.
-trait Whole: ArrowPrimitiveType<Native: Into<i128> + Hash + Eq> + Send + Debug {}
+trait Whole: ArrowPrimitiveType<Native: Into<i128> + TryFrom<i128> + Hash + Eq> + Send + Debug {}
 
-impl Whole for Int64Type {}
-impl Whole for UInt64Type {}
-impl Whole for Decimal128Type {}
+impl<T: ArrowPrimitiveType<Native: Into<i128> + TryFrom<i128> + Hash + Eq> + Send + Debug> Whole
+    for T
+{
+}
 
 /// What `$make` makes for the type of a sum, if it is one of those.
 macro_rules! of_type {
@@ -37,20 +39,39 @@ macro_rules! of_type {
             DataType::Int64 => Some($make!(Int64Type)),
             DataType::UInt64 => Some($make!(UInt64Type)),
             DataType::Decimal128(..) => Some($make!(Decimal128Type)),
+            DataType::Duration(TimeUnit::Second) => Some($make!(DurationSecondType)),
+            DataType::Duration(TimeUnit::Millisecond) => Some($make!(DurationMillisecondType)),
+            DataType::Duration(TimeUnit::Microsecond) => Some($make!(DurationMicrosecondType)),
+            DataType::Duration(TimeUnit::Nanosecond) => Some($make!(DurationNanosecondType)),
             _ => None,
         }
     };
 }
 
 /// An accumulator of one sum, also of one in a window.
-pub(super) fn plain(args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
-    let ty = args.return_field.data_type();
+pub(super) fn plain(ty: &DataType) -> Option<Box<dyn Accumulator>> {
     macro_rules! make {
         ($kind:ty) => {
-            match args.is_distinct {
-                true => Box::new(Distinct::<$kind>::new(ty)) as Box<dyn Accumulator>,
-                false => Box::new(Total::<$kind>::new(ty)),
-            }
+            Box::new(Total::<$kind>::new(ty)) as Box<dyn Accumulator>
+        };
+    }
+    of_type!(ty, make)
+}
+
+/// An accumulator of the sum of distinct values, which `known`, DataFusion's, collects.
+pub(super) fn distinct(known: Box<dyn Accumulator>, ty: &DataType) -> Box<dyn Accumulator> {
+    // Whether it is one of those types.
+    match plain(ty) {
+        Some(_) => Box::new(Distinct::new(known, ty)),
+        None => known,
+    }
+}
+
+/// An accumulator of the sum of distinct values in a window.
+pub(super) fn distinct_in_window(ty: &DataType) -> Option<Box<dyn Accumulator>> {
+    macro_rules! make {
+        ($kind:ty) => {
+            Box::new(Counted::<$kind>::new(ty)) as Box<dyn Accumulator>
         };
     }
     of_type!(ty, make)
@@ -111,23 +132,12 @@ fn total_of<T: Whole>(values: &PrimitiveArray<T>) -> Result<i128> {
 /// # Errors
 ///
 /// It does not fit.
-fn fit(total: i128, ty: &DataType) -> Result<ScalarValue> {
-    match *ty {
-        DataType::Int64 => {
-            let total = i64::try_from(total).map_err(|_| beyond())?;
-            Ok(ScalarValue::Int64(Some(total)))
-        }
-        DataType::UInt64 => {
-            let total = u64::try_from(total).map_err(|_| beyond())?;
-            Ok(ScalarValue::UInt64(Some(total)))
-        }
-        DataType::Decimal128(precision, scale) => {
-            Decimal128Type::validate_decimal_precision(total, precision, scale)
-                .map_err(|_| beyond())?;
-            Ok(ScalarValue::Decimal128(Some(total), precision, scale))
-        }
-        _ => unreachable!("no sum of {ty} is counted here"),
+fn fit<T: Whole>(total: i128, ty: &DataType) -> Result<T::Native> {
+    if let DataType::Decimal128(precision, scale) = *ty {
+        Decimal128Type::validate_decimal_precision(total, precision, scale)
+            .map_err(|_| beyond())?;
     }
+    T::Native::try_from(total).map_err(|_| beyond())
 }
 
 /// A sum that does not fit its type.
@@ -196,7 +206,7 @@ impl<T: Whole> Accumulator for Total<T> {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         match self.values {
             0 => ScalarValue::try_from(&self.ty),
-            _ => fit(self.total, &self.ty),
+            _ => ScalarValue::new_primitive::<T>(Some(fit::<T>(self.total, &self.ty)?), &self.ty),
         }
     }
 

@@ -23,14 +23,25 @@ pub(super) fn rule() -> EachExpr {
 }
 
 fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let ty = expr.get_type(schema);
-    let may_be_beyond = ty.as_ref().is_ok_and(|ty| {
-        ty.is_integer() || matches!(ty, DataType::Decimal128(DECIMAL128_MAX_PRECISION, _))
-    });
-    if !may_be_beyond {
-        return Ok(Transformed::no(expr));
-    }
-    let ty = ty?;
+    let (is_checked, ty) = match &expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let is_checked = Operation::of(*op).is_some()
+                && (are(left, right, schema, DataType::is_integer)
+                    || are(left, right, schema, |ty| {
+                        matches!(ty, DataType::Decimal128(..))
+                    }));
+            (is_checked, expr.get_type(schema))
+        }
+        Expr::Negative(operand) => {
+            let ty = operand.get_type(schema);
+            (ty.as_ref().is_ok_and(DataType::is_integer), ty)
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let ty = match ty {
+        Ok(ty) if is_checked && may_be_beyond(&ty) => ty,
+        _ => return Ok(Transformed::no(expr)),
+    };
     let (operation, left, right) = match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match Operation::of(op) {
             Some(operation) => (operation, *left, *right),
@@ -40,7 +51,7 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
         },
         // The negative of the smallest number is beyond them.
-        Expr::Negative(operand) if ty.is_integer() => {
+        Expr::Negative(operand) => {
             let zero = Expr::Literal(ScalarValue::new_zero(&ty)?, None);
             (Operation::Subtract, zero, *operand)
         }
@@ -49,6 +60,17 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let function = Arc::new(ScalarUDF::new_from_impl(operation.function(ty)));
     let checked = ScalarFunction::new_udf(function, vec![left, right]);
     Ok(Transformed::yes(Expr::ScalarFunction(checked)))
+}
+
+/// Both are of such a type: two dates are not, whose difference is an integer.
+fn are(left: &Expr, right: &Expr, schema: &DFSchema, is: impl Fn(&DataType) -> bool) -> bool {
+    let types = [left, right].map(|it| it.get_type(schema));
+    types.iter().all(|ty| ty.as_ref().is_ok_and(&is))
+}
+
+/// Whether a number of this type can be beyond it: decimals of fewer digits get more of them.
+fn may_be_beyond(ty: &DataType) -> bool {
+    ty.is_integer() || matches!(ty, DataType::Decimal128(DECIMAL128_MAX_PRECISION, _))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -24,8 +24,9 @@ use super::given::given;
 use super::replaced::ReplacedExec;
 use texts::Texts;
 
-/// A quarter of what a query may use is for the texts of all its partitions; what is more is DataFusion's, which goes on on disk.
-const PART_OF_MEMORY: usize = 4;
+/// An eighth of what a query may use is for the texts of all its partitions; what is more is DataFusion's, which copies those that there
+/// are and goes on on disk.
+const PART_OF_MEMORY: usize = 8;
 
 /// Replaces a step that finds them. Comes after all other rules, which know the step.
 pub(super) fn of_distinct(

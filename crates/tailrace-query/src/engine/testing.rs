@@ -7,7 +7,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{
-    MemoryConsumer, MemoryPool, MemoryReservation, UnboundedMemoryPool,
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::ExecutionPlan;
@@ -55,6 +55,11 @@ impl MemoryPool for Limited {
 
     fn reserved(&self) -> usize {
         self.pool.reserved()
+    }
+
+    /// Of which the consumer has the eighth that steps take.
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.bytes.saturating_mul(8))
     }
 }
 

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 use tailrace_sql::walk::expressions;
 
 use super::Error;
-use super::planning::{of_literal, place_of, type_name, unfit};
+use super::planning::{of_literal, place_in, place_of, type_name, unfit};
 use crate::table::Table;
 
 /// A query that was running.
@@ -28,6 +28,7 @@ impl Ran<'_> {
         of_text(text, self)
             .or_else(|| of_division(text, self))
             .or_else(|| of_overflow(text))
+            .or_else(|| of_unit(text, self.sql))
             .or_else(|| of_csv_value(text, self))
             .or_else(|| of_csv_line(text, self))
     }
@@ -175,6 +176,34 @@ fn of_division(text: &str, ran: &Ran<'_>) -> Option<Error> {
     Some(Error {
         hint: Some(format!("`{left} {op} nullif({right}, 0)` gives NULL there")),
         ..Error::failure(error)
+    })
+}
+
+/// A unit of time that there is not.
+fn of_unit(text: &str, sql: &str) -> Option<Error> {
+    const UNITS: [&str; 10] = [
+        "microsecond",
+        "millisecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+    ];
+    let (_, rest) = text.split_once("Unsupported date_trunc granularity: '")?;
+    let (unit, _) = rest.split_once('\'')?;
+    let place = place_in(sql, &format!("'{unit}'"));
+    Some(Error {
+        hint: Some(match tailrace_sql::nearest(unit, UNITS.into_iter()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("the units are {}", UNITS.join(", ")),
+        }),
+        is_usage: place.is_some(),
+        place,
+        ..Error::usage(format!("'{unit}' is no unit of time"))
     })
 }
 

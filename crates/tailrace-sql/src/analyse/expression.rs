@@ -246,6 +246,18 @@ impl Analysis<'_> {
             let hint = "`::` binds tighter than `->>`: write (a->>'b')::bigint";
             return Err(place.error("a cast is no step of a path").with_hint(hint));
         }
+        if let Expr::BinaryOp { op: inner, .. } = &*right
+            && let BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo = inner
+        {
+            let hint = format!("`{inner}` binds tighter than `{op}`: write (a {op} 'b') {inner} 1");
+            return Err(place
+                .error("a calculation is no step of a path")
+                .with_hint(hint));
+        }
         let left = self.fixed(left, Type::Text, "JSON is read from its text", around)?;
         let right = self.fixed(right, Type::Text, "a step of a path", around)?;
         let child = self.typed(of_values(Function::JsonGet, vec![*left, *right]))?;

@@ -129,3 +129,24 @@ fn a_backslash_in_a_regular_expression_stands_for_itself() {
         assert_eq!(rows, ["0: x=1"], "{condition}");
     }
 }
+
+#[test]
+fn each_group_of_a_match_has_its_place() {
+    let lines = &[
+        r#"{"s":"status=500"}"#,
+        r#"{"s":"user=x status=1"}"#,
+        r#"{"s":"-"}"#,
+        "{}",
+    ];
+    let sql = r"SELECT regexp_match(s, '(?:user=(\w+) )?status=(\d+)')[1] AS u, regexp_match(s, '(?:user=(\w+) )?status=(\d+)')[2] AS n FROM logs";
+    let rows = super::data::run(sql, lines);
+    assert_eq!(
+        rows,
+        [
+            "0: u=NULL n=500",
+            "1: u=x n=1",
+            "2: u=NULL n=NULL",
+            "3: u=NULL n=NULL"
+        ]
+    );
+}

@@ -76,6 +76,7 @@ const REFUSED: &[&str] = &[
     "SELECT a FROM logs WHERE lower(a)",
     "SELECT a FROM logs WHERE 5",
     "SELECT a->>'b'::int AS x FROM logs",
+    "SELECT a FROM logs WHERE a->'n' + 1 > 5",
     "SELECT date_trunc('hour') AS x FROM logs",
     "SELECT a FROM logs WHERE now() > interval '1 hour'",
     "SELECT a FROM logs WHERE a = ?",

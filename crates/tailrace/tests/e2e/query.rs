@@ -115,6 +115,18 @@ fn times_that_no_calendar_has_are_null_and_counted() {
         );
         assert_eq!(output.status.code(), Some(0));
     }
+    // Neither a column that has no NULL by itself, nor what a list has in other rows.
+    let sql = "SELECT coalesce(to_timestamp_seconds(1767323045678901234), now()) AS t, make_array(to_timestamp_seconds(s)) AS l FROM logs LIMIT 1";
+    let output = query(&[sql, file]);
+    assert_eq!(
+        text(&output.stdout),
+        "{\"t\":null,\"l\":[\"1970-01-01T00:00:01Z\"]}\n"
+    );
+    assert!(
+        text(&output.stderr).starts_with("note: a time is"),
+        "{}",
+        text(&output.stderr)
+    );
     // Microseconds cannot hold it.
     let output = query(&[
         "SELECT to_timestamp_seconds(s) AS t FROM logs",

@@ -1,25 +1,70 @@
 //! `sum(DISTINCT x)`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::Accumulator;
 
-use super::{Whole, beyond, fit};
+use super::{Whole, beyond, fit, plain};
 
-/// The sum of distinct values.
+/// The sum of distinct values, which DataFusion collects.
 #[derive(Debug)]
-pub(super) struct Distinct<T: Whole> {
-    /// How often each value is there: in a window, values leave.
+pub(super) struct Distinct {
+    known: Box<dyn Accumulator>,
+    ty: DataType,
+}
+
+impl Distinct {
+    pub(super) fn new(known: Box<dyn Accumulator>, ty: &DataType) -> Distinct {
+        let ty = ty.clone();
+        Distinct { known, ty }
+    }
+}
+
+impl Accumulator for Distinct {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.known.update_batch(values)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.known.merge_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.known.state()
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let state = self.known.state()?;
+        let [ScalarValue::List(values)] = &state[..] else {
+            return internal_err!("distinct values are a list");
+        };
+        let Some(mut total) = plain(&self.ty) else {
+            return internal_err!("no sum of {} is counted here", self.ty);
+        };
+        total.update_batch(&[Arc::clone(values.values())])?;
+        total.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        self.known.size()
+    }
+}
+
+/// The sum of the distinct values of a window.
+#[derive(Debug)]
+pub(super) struct Counted<T: Whole> {
+    /// How often each value is there: values leave.
     counts: HashMap<T::Native, usize>,
     ty: DataType,
 }
 
-impl<T: Whole> Distinct<T> {
-    pub(super) fn new(ty: &DataType) -> Distinct<T> {
-        Distinct {
+impl<T: Whole> Counted<T> {
+    pub(super) fn new(ty: &DataType) -> Counted<T> {
+        Counted {
             counts: HashMap::new(),
             ty: ty.clone(),
         }
@@ -32,17 +77,14 @@ impl<T: Whole> Distinct<T> {
     }
 }
 
-impl<T: Whole> Accumulator for Distinct<T> {
+impl<T: Whole> Accumulator for Counted<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.add(values[0].as_primitive::<T>());
         Ok(())
     }
 
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        for values in states[0].as_list::<i32>().iter().flatten() {
-            self.add(values.as_primitive::<T>());
-        }
-        Ok(())
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        internal_err!("a window is not computed in parts")
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -62,11 +104,7 @@ impl<T: Whole> Accumulator for Distinct<T> {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let values = self.counts.keys().map(|&value| Some(value));
-        let values = values.map(|value| ScalarValue::new_primitive::<T>(value, &self.ty));
-        let values = values.collect::<Result<Vec<_>>>()?;
-        let list = ScalarValue::new_list_nullable(&values, &self.ty);
-        Ok(vec![ScalarValue::List(list)])
+        internal_err!("a window is not computed in parts")
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -75,7 +113,8 @@ impl<T: Whole> Accumulator for Distinct<T> {
         }
         let mut values = self.counts.keys().map(|&value| value.into());
         let total = values.try_fold(0, i128::checked_add);
-        fit(total.ok_or_else(beyond)?, &self.ty)
+        let total = fit::<T>(total.ok_or_else(beyond)?, &self.ty)?;
+        ScalarValue::new_primitive::<T>(Some(total), &self.ty)
     }
 
     fn size(&self) -> usize {

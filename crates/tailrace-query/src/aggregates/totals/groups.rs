@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, PrimitiveArray};
-use arrow::datatypes::{DataType, Decimal128Type, DecimalType, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::NullState;
 
-use super::{Whole, beyond, state_of};
+use super::{Whole, beyond, fit, state_of};
 
 /// A sum for each group.
 pub(super) struct Groups<T> {
@@ -81,35 +81,10 @@ impl<T: Whole> GroupsAccumulator for Groups<T> {
     fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
         let totals = emitted.take_needed(&mut self.totals);
         let nulls = self.nulls.build(emitted);
-        match self.ty {
-            DataType::Int64 => {
-                let totals = totals.into_iter().map(i64::try_from);
-                let totals = totals.collect::<Result<Vec<_>, _>>();
-                let totals = totals.map_err(|_| beyond())?;
-                Ok(Arc::new(PrimitiveArray::<Int64Type>::new(
-                    totals.into(),
-                    nulls,
-                )))
-            }
-            DataType::UInt64 => {
-                let totals = totals.into_iter().map(u64::try_from);
-                let totals = totals.collect::<Result<Vec<_>, _>>();
-                let totals = totals.map_err(|_| beyond())?;
-                Ok(Arc::new(PrimitiveArray::<UInt64Type>::new(
-                    totals.into(),
-                    nulls,
-                )))
-            }
-            DataType::Decimal128(precision, scale) => {
-                for &total in &totals {
-                    Decimal128Type::validate_decimal_precision(total, precision, scale)
-                        .map_err(|_| beyond())?;
-                }
-                let totals = Decimal128Array::new(totals.into(), nulls);
-                Ok(Arc::new(totals.with_data_type(self.ty.clone())))
-            }
-            _ => unreachable!("no sum of {} is counted here", self.ty),
-        }
+        let totals = totals.into_iter().map(|it| fit::<T>(it, &self.ty));
+        let totals = totals.collect::<Result<Vec<_>>>()?;
+        let totals = PrimitiveArray::<T>::new(totals.into(), nulls);
+        Ok(Arc::new(totals.with_data_type(self.ty.clone())))
     }
 
     fn convert_to_state(

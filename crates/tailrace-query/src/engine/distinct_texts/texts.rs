@@ -1,6 +1,6 @@
 //! Texts, each once.
 
-use arrow::array::{Array, ArrayBuilder, MAX_INLINE_VIEW_LEN, StringViewArray, StringViewBuilder};
+use arrow::array::{Array, ArrayBuilder, StringViewArray, StringViewBuilder};
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::common::{Result, exec_datafusion_err};
 use hashbrown::HashTable;
@@ -16,8 +16,6 @@ pub(super) struct Texts {
     places: HashTable<(u32, u32)>,
     texts: StringViewBuilder,
     has_null: bool,
-    /// Of the texts that do not lie in their views.
-    pieces_bytes: usize,
     hashes: Vec<u64>,
 }
 
@@ -60,9 +58,6 @@ impl Texts {
                 number.map_err(|_| exec_datafusion_err!("more than 2^32 distinct texts"))?;
             place.insert((kept, number));
             self.texts.append_value(text);
-            if text.len() > MAX_INLINE_VIEW_LEN as usize {
-                self.pieces_bytes += text.len();
-            }
         }
         Ok(())
     }
@@ -70,8 +65,7 @@ impl Texts {
     /// How many bytes of memory they take.
     pub(super) fn bytes(&self) -> usize {
         self.places.allocation_size()
-            + self.texts.len() * size_of::<u128>()
-            + self.pieces_bytes
+            + self.texts.allocated_size()
             + self.hashes.capacity() * size_of::<u64>()
     }
 
