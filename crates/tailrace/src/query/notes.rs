@@ -49,7 +49,7 @@ pub(super) fn print(notes: &Notes, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// As [`print`].
+/// It cannot be written.
 pub(super) fn beyond_calendar(count: usize, out: &mut dyn Write) -> io::Result<()> {
     match count {
         0 => Ok(()),

@@ -116,7 +116,7 @@ fn times_that_no_calendar_has_are_null_and_counted() {
         assert_eq!(output.status.code(), Some(0));
     }
     // Neither a column that has no NULL by itself, nor what a list has in other rows.
-    let sql = "SELECT coalesce(to_timestamp_seconds(1767323045678901234), now()) AS t, make_array(to_timestamp_seconds(s)) AS l FROM logs LIMIT 1";
+    let sql = "SELECT coalesce(to_timestamp_seconds(1767323045678901234), to_timestamp_seconds(0)) AS t, make_array(to_timestamp_seconds(s)) AS l FROM logs LIMIT 1";
     let output = query(&[sql, file]);
     assert_eq!(
         text(&output.stdout),
