@@ -1,5 +1,5 @@
-//! `sum` of whole numbers, decimals and durations. DataFusion 55 wraps around where a sum does not fit its type. Here it is counted in 128 bits, so
-//! that parts of a sum may be beyond the type, and a sum that is ends the query.
+//! `sum` of whole numbers, decimals and durations. DataFusion 55 wraps around where a sum does not fit its type. Here it is counted in
+//! 128 bits, so that parts of a sum may be beyond the type, and a sum that is ends the query.
 
 mod distinct;
 mod groups;
@@ -90,17 +90,11 @@ pub(super) fn groups(ty: &DataType) -> Option<Box<dyn GroupsAccumulator>> {
 /// What is known of a sum before its end.
 pub(super) fn state(args: &StateFieldsArgs<'_>) -> Option<FieldRef> {
     let ty = args.return_type();
-    macro_rules! make {
-        ($kind:ty) => {
-            state_of(ty)
-        };
+    if args.is_distinct || plain(ty).is_none() {
+        return None;
     }
-    let state = of_type!(ty, make).filter(|_| !args.is_distinct)?;
-    Some(Arc::new(Field::new(
-        format_state_name(args.name, "sum"),
-        state,
-        true,
-    )))
+    let name = format_state_name(args.name, "sum");
+    Some(Arc::new(Field::new(name, state_of(ty), true)))
 }
 
 /// The type of what is known of a sum of type `ty` before its end.

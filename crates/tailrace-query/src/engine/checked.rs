@@ -1,5 +1,6 @@
-//! Sums, differences and products of integers, and of decimals of 38 digits. DataFusion 55 wraps around where they do not fit their type, as its planner does not ask for
-//! the checked operations of its expressions. A query that computes a number beyond its type ends, as one that divides by zero does.
+//! Sums, differences and products of integers, and of decimals of 38 digits. DataFusion 55 wraps around where they do not fit their type,
+//! as its planner does not ask for the checked operations of its expressions. A query that computes a number beyond its type ends, as one
+//! that divides by zero does.
 
 use std::sync::Arc;
 
