@@ -120,7 +120,7 @@ impl Cell<'_> {
             }
             Cell::FarTime(number, unit_ns) => write_far(number, unit_ns, false, out),
             Cell::FarDay(number, unit_ns) => write_far(number, unit_ns, true, out),
-            // What Arrow cannot format it says in the text; that is not an error here.
+            // What Arrow has no text for is no cell.
             Cell::Display(formatter, at) => _ = formatter.value(at).write(&mut Text(out)),
             Cell::Absent
             | Cell::Null
@@ -142,6 +142,15 @@ pub(crate) struct Text<'v>(pub(crate) &'v mut Vec<u8>);
 impl Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Takes text and keeps nothing of it.
+struct Nowhere;
+
+impl Write for Nowhere {
+    fn write_str(&mut self, _: &str) -> std::fmt::Result {
         Ok(())
     }
 }
@@ -182,7 +191,7 @@ pub(crate) enum Reader<'a> {
         nulls: Option<&'a NullBuffer>,
     },
     Display {
-        nulls: Option<&'a NullBuffer>,
+        nulls: Option<NullBuffer>,
         formatter: ArrayFormatter<'a>,
     },
     List {
@@ -276,19 +285,35 @@ impl<'a> Reader<'a> {
                 let numbers = Numbers::Wide(array.as_primitive::<Date64Type>().values());
                 Reader::time(array, numbers, 1_000_000, true)
             }
-            DataType::Time32(_)
-            | DataType::Time64(_)
-            | DataType::Duration(_)
+            DataType::Time32(_) | DataType::Time64(_) => Reader::time_of_day(array),
+            DataType::Duration(_)
             | DataType::Interval(_)
             | DataType::Decimal32(..)
             | DataType::Decimal64(..)
             | DataType::Decimal128(..)
-            | DataType::Decimal256(..) => Reader::Display {
-                nulls,
-                formatter: formatter(array),
-            },
+            | DataType::Decimal256(..) => Reader::display(array),
             _ => Reader::nested(array),
         }
+    }
+
+    fn display(array: &'a dyn Array) -> Reader<'a> {
+        const OPTIONS: &FormatOptions<'_> = &FormatOptions::new();
+        Reader::Display {
+            nulls: array.nulls().cloned(),
+            formatter: ArrayFormatter::try_new(array, OPTIONS)
+                .expect("arrow formats times of day, durations, intervals and decimals"),
+        }
+    }
+
+    /// Times of the day that no clock shows, for which Arrow has no text, are NULL.
+    fn time_of_day(array: &'a dyn Array) -> Reader<'a> {
+        let mut reader = Reader::display(array);
+        if let Reader::Display { nulls, formatter } = &mut reader {
+            let has_text = |at| formatter.value(at).write(&mut Nowhere).is_ok();
+            let texts: NullBuffer = (0..array.len()).map(has_text).collect();
+            *nulls = NullBuffer::union(array.nulls(), Some(&texts));
+        }
+        reader
     }
 
     /// A reader of an array that holds others.
@@ -526,7 +551,7 @@ impl<'a> Reader<'a> {
                     None => Cell::FarTime(number, *unit_ns),
                 }
             }
-            Reader::Display { nulls, formatter } if is_valid(nulls, at) => {
+            Reader::Display { nulls, formatter } if is_valid(&nulls.as_ref(), at) => {
                 Cell::Display(formatter, at)
             }
             Reader::List {
@@ -620,12 +645,6 @@ fn write_far(number: i64, unit_ns: i64, is_day: bool, out: &mut Vec<u8>) {
 
 fn is_valid(nulls: &Option<&NullBuffer>, at: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(at))
-}
-
-fn formatter(array: &dyn Array) -> ArrayFormatter<'_> {
-    const OPTIONS: &FormatOptions<'_> = &FormatOptions::new();
-    ArrayFormatter::try_new(array, OPTIONS)
-        .expect("arrow formats times of day, durations, intervals and decimals of every unit")
 }
 
 impl Spans<'_> {

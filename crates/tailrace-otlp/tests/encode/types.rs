@@ -341,6 +341,18 @@ fn times_of_the_day() {
 }
 
 #[test]
+fn times_that_no_clock_shows_are_no_values() {
+    check(
+        Time32SecondArray::from(vec![90_000, 86_399, -1]),
+        &[None, Some((string("23:59:59"), "\"23:59:59\"")), None],
+    );
+    check(
+        Time64NanosecondArray::from(vec![Some(i64::MAX), None, Some(0)]),
+        &[None, None, Some((string("00:00:00"), "\"00:00:00\""))],
+    );
+}
+
+#[test]
 fn durations_intervals_and_decimals() {
     let one = |text: &'static str, json: &'static str| [Some((string(text), json)), None];
     check(
