@@ -135,6 +135,7 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         analysis.table.clone_from(&part.table);
         branches.push(Draft::new(&mut analysis, part, list)?);
     }
+    analysis.lint_columns();
     let Analysis {
         columns,
         mut warnings,

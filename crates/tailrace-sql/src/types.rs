@@ -150,6 +150,18 @@ impl Options {
         }
         self.columns.get(&source.label()).copied()
     }
+
+    /// Whether the type under this label is that of the source.
+    pub(crate) fn declares(&self, label: &str, source: &ColumnSource) -> bool {
+        let key = match source {
+            ColumnSource::Key(steps) => match steps.as_slice() {
+                [Step::Key(key)] => Some(key),
+                _ => None,
+            },
+            ColumnSource::Reserved(..) => None,
+        };
+        key.is_some_and(|key| key == label) || source.label() == label
+    }
 }
 
 /// Name of the hidden column that numbers the rows of a batch.

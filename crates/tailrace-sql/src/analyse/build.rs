@@ -109,18 +109,22 @@ pub(super) fn call_in_place(mut function: ast::Function, name: &str, arguments: 
     Expr::Function(function)
 }
 
-pub(super) fn try_cast(expr: Expr, ty: Type) -> Expr {
-    let data_type = match ty {
+/// A type as SQL writes it.
+pub(super) fn sql_type(ty: Type) -> SqlType {
+    match ty {
         Type::Open | Type::Value | Type::Text => SqlType::Text,
         Type::Int64 => SqlType::BigInt(None),
         Type::Float64 => SqlType::Double(datafusion::sql::sqlparser::ast::ExactNumberInfo::None),
         Type::Boolean => SqlType::Boolean,
         Type::Timestamp => SqlType::Timestamp(None, TimezoneInfo::Tz),
-    };
+    }
+}
+
+pub(super) fn try_cast(expr: Expr, ty: Type) -> Expr {
     Expr::Cast {
         kind: CastKind::TryCast,
         expr: Box::new(expr),
-        data_type,
+        data_type: sql_type(ty),
         array: false,
         format: None,
     }

@@ -15,11 +15,11 @@ use tailrace_model::reserved::{
 };
 use tailrace_model::severity::{number_of_text, short_name};
 
-use super::build::{bare, is_json, is_null};
+use super::build::{bare, is_json, is_null, sql_type};
 use super::constant::Constant;
 use super::{Analysis, constant};
 use crate::error::Error;
-use crate::types::{ColumnSource, Type};
+use crate::types::{Column, ColumnSource, Type};
 use crate::walk::walk;
 
 impl Analysis<'_> {
@@ -64,6 +64,30 @@ impl Analysis<'_> {
                     self.warn(expr.span(), message);
                 }
                 Ok(())
+            }
+        }
+    }
+
+    /// Types under `columns:` that change nothing, because no expression reads the key.
+    pub(crate) fn lint_columns(&mut self) {
+        let options = self.options;
+        for (label, ty) in &options.columns {
+            let reads = |column: &Column| {
+                let is_it = options.declares(label, &column.source);
+                is_it && column.uses.iter().any(|it| it.ty != Type::Open)
+            };
+            if *ty != Type::Open && !self.columns.list().iter().any(reads) {
+                let written = if label.contains("->") {
+                    format!("({label})")
+                } else {
+                    label.clone()
+                };
+                let message = format!(
+                    "`columns:` says {ty} for `{label}`, which no expression reads: values that are handed on stay as they \
+                     are in the record; `{written}::{} AS ...` changes them",
+                    sql_type(*ty)
+                );
+                self.warn(Span::empty(), message);
             }
         }
     }

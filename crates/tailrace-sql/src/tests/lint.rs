@@ -1,6 +1,7 @@
 //! Queries that are valid and surely not meant so: warned of, with what to write.
 
 use super::literals::outcome;
+use crate::{Options, Query, Type};
 
 const CONDITIONS: &[&str] = &[
     "level",
@@ -59,4 +60,44 @@ fn outputs_are_looked_at_too() {
     assert!(warned.contains("write `a || ' ' || (b->>'c')`"), "{warned}");
     let refused = outcome("SELECT CASE WHEN level = \"ERROR\" THEN 1 ELSE 0 END AS x FROM logs");
     assert!(refused.starts_with("26+7 "), "{refused}");
+}
+
+#[test]
+fn types_under_columns_that_change_nothing() {
+    let warned = |sql: &str, declared: &[(&str, Type)]| -> Vec<String> {
+        let columns = declared.iter().map(|(key, ty)| ((*key).to_owned(), *ty));
+        let options = Options {
+            columns: columns.collect(),
+        };
+        let query = Query::compile(sql, &options).unwrap();
+        let warnings = query.warnings().iter();
+        warnings.map(|warning| warning.message.clone()).collect()
+    };
+    let path = "http->'status'";
+    for (sql, declared) in [
+        ("SELECT * FROM logs WHERE id = '7'", ("id", Type::Int64)),
+        ("SELECT id + 1 AS id FROM logs", ("id", Type::Int64)),
+        (
+            "SELECT z FROM logs WHERE http->'status' > 1",
+            (path, Type::Int64),
+        ),
+        ("SELECT a IS NULL AS a FROM logs", ("a", Type::Text)),
+    ] {
+        assert_eq!(warned(sql, &[declared]), [""; 0], "{sql}");
+    }
+    for (sql, declared, written) in [
+        ("SELECT * FROM logs", ("id", Type::Text), "`id::TEXT AS"),
+        ("SELECT id FROM logs", ("id", Type::Int64), "`id::BIGINT AS"),
+        (
+            "SELECT http FROM logs",
+            (path, Type::Int64),
+            "(http->'status')::BIGINT",
+        ),
+    ] {
+        let warned = warned(sql, &[declared]);
+        assert!(
+            warned.len() == 1 && warned[0].contains(written),
+            "{warned:?}"
+        );
+    }
 }
