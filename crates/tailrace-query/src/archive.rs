@@ -72,9 +72,13 @@ impl Archive {
                     columns.join(", ")
                 )));
             };
-            if name.starts_with('.') {
+            if name.is_empty() || name.starts_with('.') {
+                let why = match name.is_empty() {
+                    true => "would have no name",
+                    false => "would be hidden from all readers",
+                };
                 return Err(Error::usage(format!(
-                    "directories of `{name}` would be hidden from all readers: name the column otherwise, by AS"
+                    "directories of `{name}` {why}: name the column otherwise, by AS"
                 )));
             }
             if !is_partition_type(field.data_type()) {

@@ -129,27 +129,17 @@ pub(crate) fn common(a: &DataType, b: &DataType) -> DataType {
         (Date32, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date32) => {
             Timestamp(*unit, zone.clone())
         }
+        // Of both, the one that has years beyond 2262.
         (Timestamp(a, zone), Timestamp(b, other)) if zone == other => {
-            Timestamp(finer(*a, *b), zone.clone())
+            Timestamp(*a.min(b), zone.clone())
         }
         (a, b) if a == b => a.clone(),
         _ => DataType::Utf8View,
     }
 }
 
-fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
-    [
-        TimeUnit::Nanosecond,
-        TimeUnit::Microsecond,
-        TimeUnit::Millisecond,
-    ]
-    .into_iter()
-    .find(|unit| *unit == a || *unit == b)
-    .unwrap_or(TimeUnit::Second)
-}
-
 /// The first bytes of a file.
-fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
     let name = input.name();
     let mut bytes = Vec::new();
     match input {
@@ -165,13 +155,13 @@ fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
         Input::File(path) => {
             ensure!(
                 !input.is_stream(),
-                "{name}: a CSV file is read twice, which a pipe cannot be"
+                "{name}: a table is read twice, which a pipe cannot be"
             );
             let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
             let read = file.take(size).read_to_end(&mut bytes);
             read.with_context(|| format!("{name}: cannot be read"))?;
         }
-        Input::Stdin => bail!("standard input is no CSV file"),
+        Input::Stdin => bail!("standard input is no table"),
     }
     Ok(bytes)
 }
@@ -274,9 +264,23 @@ fn column_type(at: usize, found: &DataType, rows: &[ByteRecord]) -> DataType {
                 (!text.is_empty()).then_some(text)
             });
             let texts: StringArray = texts.collect();
-            match cast(&texts, found) {
-                Ok(made) if made.null_count() == texts.null_count() => found.clone(),
-                _ => DataType::Utf8View,
+            let has_all = |ty: &DataType| {
+                let made = cast(&texts, ty);
+                made.is_ok_and(|made| made.null_count() == texts.null_count())
+            };
+            let found = match found {
+                DataType::Timestamp(_, zone) => {
+                    // Later times may be finer than the first ones; those of databases may be beyond 2262.
+                    let finest = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+                    let widest = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+                    if has_all(&finest) { finest } else { widest }
+                }
+                date => date.clone(),
+            };
+            if has_all(&found) {
+                found
+            } else {
+                DataType::Utf8View
             }
         }
         found => found.clone(),

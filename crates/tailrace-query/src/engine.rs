@@ -1,8 +1,10 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod arrow_files;
 mod checked;
 mod context;
 mod csv;
+mod csv_dates;
 mod distinct_texts;
 mod given;
 mod kept_texts;
@@ -135,8 +137,8 @@ impl Engine {
             reads_stream |= found.reads_stream;
             added.insert(table.table().to_owned(), found.added);
         }
-        if let Some(columns) = columns_of_csv.filter(|_| !has_logs) {
-            self.check_columns(&columns)?;
+        if !has_logs {
+            self.check_columns(columns_of_csv.as_deref())?;
         }
         without_added(&mut query, added)?;
         named(&mut query);
@@ -173,11 +175,22 @@ impl Engine {
         self.arranged(sql, plan, state, reads_stream).await
     }
 
-    /// Refuses a type for a column that the tables of a query do not have, where these are all that it has.
-    fn check_columns(&self, known: &[String]) -> Result<(), Error> {
+    /// Refuses a type for a column that the CSV files of a query without lines do not have, and any if there are none.
+    fn check_columns(&self, known: Option<&[String]>) -> Result<(), Error> {
         let mut asked = self.options.columns.iter();
-        let Some((name, _)) = asked.find(|(name, _)| !known.contains(name)) else {
+        let is_unknown = |name: &String| known.is_none_or(|known| !known.contains(name));
+        let Some((name, _)) = asked.find(|(name, _)| is_unknown(name)) else {
             return Ok(());
+        };
+        let Some(known) = known else {
+            return Err(Error {
+                hint: Some(format!(
+                    "write CAST(\"{name}\" AS ...) in the query instead"
+                )),
+                ..Error::usage(
+                    "`--columns` is about lines and CSV, and the query reads none: other files have types of their own",
+                )
+            });
         };
         Err(Error {
             hint: Some(format!("the columns are {}", known.join(", "))),

@@ -94,7 +94,12 @@ pub(crate) fn is_leftover(part: &str) -> bool {
 pub(crate) fn is_listed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-    is_csv(name) || name.ends_with(".arrow")
+    is_csv(name) || is_arrow(name)
+}
+
+/// Whether it is Arrow, by its name.
+pub(crate) fn is_arrow(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".arrow")
 }
 
 /// Whether it is CSV, by its name, perhaps with tabs.

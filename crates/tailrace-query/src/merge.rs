@@ -1,6 +1,7 @@
 //! The columns of a table of several files that were written at different times: a column has a type that takes the values of
 //! all of them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
@@ -28,6 +29,13 @@ pub(crate) fn merged(schemas: impl IntoIterator<Item = Arc<Schema>>) -> Result<S
         }
     }
     Ok(Schema::new(fields))
+}
+
+/// The name that several columns have.
+pub(crate) fn named_twice(schema: &Schema) -> Option<&str> {
+    let mut known = HashSet::new();
+    let mut names = schema.fields().iter().map(|field| field.name().as_str());
+    names.find(|name| !known.insert(*name))
 }
 
 /// Text and bytes are read as views.

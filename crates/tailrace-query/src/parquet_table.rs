@@ -26,7 +26,7 @@ use object_store::ObjectMeta;
 use crate::engine::threads;
 use crate::footers::Footers;
 use crate::hive::{Partitions, partitions};
-use crate::merge::merged;
+use crate::merge::{merged, named_twice};
 use crate::notes::Notes;
 use crate::store::Store;
 use crate::store::object::Object;
@@ -72,6 +72,7 @@ impl ParquetTable {
         }
         let footers = Footers::new(&store, session);
         let schemas = footers.schemas(&objects).await?;
+        check_names(&store, &objects, &schemas)?;
         check_overlap(&store, &objects, &schemas, &found)?;
         let Partitions { fields, values, .. } = found;
         let of_files = merged(schemas.iter().cloned()).map_err(|column| {
@@ -147,6 +148,19 @@ impl ParquetTable {
             .filter(|(at, _)| met.is_valid(*at) && met.value(*at));
         Ok(kept.map(|(_, file)| file.clone()).collect())
     }
+}
+
+/// Checks that no file has two columns of one name: one of them would not be seen.
+fn check_names(store: &Store, objects: &[ObjectMeta], schemas: &[SchemaRef]) -> anyhow::Result<()> {
+    for (object, schema) in objects.iter().zip(schemas) {
+        if let Some(name) = named_twice(schema) {
+            bail!(
+                "{}: it has more than one column `{name}`",
+                store.name(&object.location)
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Checks that no file has a column that is a directory of other files: its values would not be seen.

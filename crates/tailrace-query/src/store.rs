@@ -1,5 +1,6 @@
 //! Object stores: what a URL names, and how its bytes come.
 
+mod environment;
 pub(crate) mod list;
 pub(crate) mod object;
 
@@ -61,6 +62,8 @@ impl Store {
             bail!("{url}: the URL names no bucket, as {scheme}://bucket/key does");
         }
         let base = format!("{scheme}://{bucket}");
+        environment::check(scheme, |name| std::env::var(name).ok())
+            .with_context(|| format!("{base}: cannot be used"))?;
         let connector = SpawnedReqwestConnector::new(threads()?.handle().clone());
         let retry = RetryConfig {
             max_retries: RETRIES_MAX,
@@ -168,7 +171,7 @@ pub(crate) fn wait<T: Send + 'static>(
         // The one who asked may be gone.
         let _ = sender.send(answer.await);
     });
-    answers
-        .recv()
-        .context("the object store was given up: this is a fault of tailrace")
+    answers.recv().context(
+        "the client of the object store gave up: an address, a region or a key in the environment may be wrong",
+    )
 }

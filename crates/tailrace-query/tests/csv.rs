@@ -261,9 +261,48 @@ fn names_in_capitals_and_directories_are_csv() {
     assert!(
         error
             .message
-            .contains("holds tables, and files that are no CSV, such as"),
+            .contains("holds tables, and files of another kind, such as"),
         "{}",
         error.message
     );
     assert!(error.is_usage);
+}
+
+#[test]
+fn later_times_and_dates_are_not_cut() {
+    let many = |first: &str, last: &str| {
+        let lines: String = (0..1500).map(|n| format!("{first},{n}\n")).collect();
+        let dir = tempfile::tempdir().unwrap();
+        let csv = format!("t,i\n{lines}{last},9999\n");
+        std::fs::write(dir.path().join("a.csv"), csv).unwrap();
+        let sql = "SELECT t FROM 'DIR/a.csv' WHERE i = 9999";
+        match ask(dir.path(), sql, Options::default()) {
+            Ok(rows) => rows,
+            Err(error) => error.message,
+        }
+    };
+    let seconds = "2026-01-01T00:00:00Z";
+    let time = |last: &str| many(seconds, last);
+    assert_eq!(
+        time("2026-01-01T00:00:00.9Z"),
+        "{\"t\":\"2026-01-01T00:00:00.900\"}\n"
+    );
+    assert_eq!(
+        time("2026-01-01T00:00:00.123456789Z"),
+        "{\"t\":\"2026-01-01T00:00:00.123456789\"}\n"
+    );
+    assert_eq!(
+        many("9999-12-31T00:00:00Z", "2026-01-01T00:00:00.000001Z"),
+        "{\"t\":\"2026-01-01T00:00:00.000001\"}\n"
+    );
+    assert_eq!(many("2026-01-01", "2026-01-02"), "{\"t\":\"2026-01-02\"}\n");
+    for later in [
+        "2026-01-01T05:00:00Z",
+        "2026-01-01T23:00:00-05:00",
+        "20260101",
+    ] {
+        let told = many("2026-01-01", later);
+        let expected = format!("the value '{later}' in the column `t` of a CSV file is no date");
+        assert!(told.starts_with(&expected), "{told}");
+    }
 }

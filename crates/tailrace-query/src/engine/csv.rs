@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::TableProvider;
-use datafusion::common::TableReference;
+use datafusion::common::{Column, TableReference};
 use datafusion::datasource::file_format::options::ReadOptions;
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::{ViewTable, provider_as_source};
-use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::prelude::CsvReadOptions;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::Engine;
+use super::csv_dates::date_of;
 use crate::csv_head::{Head, common};
 use crate::error::{Error, text_of};
 use crate::input::Input;
@@ -83,23 +84,42 @@ impl Engine {
         let [first, others @ ..] = groups else {
             return datafusion::common::internal_err!("a CSV table without files");
         };
-        if others.is_empty() {
+        let has_dates = columns.iter().any(|(_, ty)| *ty == DataType::Date32);
+        if others.is_empty() && !has_dates {
             return self.csv_files(first, columns);
         }
-        let scan = |group: &Group| {
-            // Errors of its rows name it so.
-            let name = group.inputs.first().map(Input::name);
-            let table = provider_as_source(self.csv_files(group, columns)?);
-            LogicalPlanBuilder::scan(TableReference::bare(name.unwrap_or_default()), table, None)
-        };
-        let mut rows = scan(first)?;
+        let mut rows = self.csv_rows(first, columns)?;
         for group in others {
-            rows = rows.union_by_name(scan(group)?.build()?)?;
+            rows = rows.union_by_name(self.csv_rows(group, columns)?.build()?)?;
         }
         Ok(Arc::new(ViewTable::new(rows.build()?, None)))
     }
 
-    /// Files of the same columns as one table.
+    /// The rows of files of the same columns.
+    fn csv_rows(
+        &self,
+        group: &Group,
+        columns: &Columns,
+    ) -> datafusion::common::Result<LogicalPlanBuilder> {
+        // Errors of its rows name it so.
+        let table = TableReference::bare(group.inputs.first().map(Input::name).unwrap_or_default());
+        let files = provider_as_source(self.csv_files(group, columns)?);
+        let rows = LogicalPlanBuilder::scan(table.clone(), files, None)?;
+        let is_date = |name: &String| columns.contains(&(name.clone(), DataType::Date32));
+        if !group.names.iter().any(is_date) {
+            return Ok(rows);
+        }
+        let made = group.names.iter().map(|name| {
+            let column = Expr::Column(Column::new(Some(table.clone()), name));
+            match is_date(name) {
+                true => date_of(column, name).alias(name),
+                false => column.alias(name),
+            }
+        });
+        rows.project(made.collect::<Vec<_>>())
+    }
+
+    /// Files of the same columns as one table, whose dates are texts.
     fn csv_files(
         &self,
         group: &Group,
@@ -108,6 +128,7 @@ impl Engine {
         let field = |name: &String| {
             let mut known = columns.iter().filter(|(known, _)| known == name);
             let ty = known.next().map(|(_, ty)| ty.clone());
+            let ty = ty.filter(|ty| *ty != DataType::Date32);
             Field::new(name, ty.unwrap_or(DataType::Utf8View), true)
         };
         let fields: Vec<_> = group.names.iter().map(field).collect();
@@ -190,7 +211,7 @@ fn heads(inputs: Vec<Input>, is_many: bool) -> Vec<(Input, Result<Option<Head>, 
 }
 
 /// A file by the URL that DataFusion opens it by. As a path it could be a pattern.
-fn url(input: &Input) -> datafusion::common::Result<ListingTableUrl> {
+pub(super) fn url(input: &Input) -> datafusion::common::Result<ListingTableUrl> {
     match input {
         Input::Object(object) => {
             let location = object.meta.location.as_ref();
@@ -202,6 +223,6 @@ fn url(input: &Input) -> datafusion::common::Result<ListingTableUrl> {
             let path = percent_encode(path.as_os_str().as_bytes(), ENCODED);
             ListingTableUrl::parse(format!("file://{path}"))
         }
-        Input::Stdin => datafusion::common::internal_err!("standard input is no CSV file"),
+        Input::Stdin => datafusion::common::internal_err!("standard input is no table"),
     }
 }

@@ -4,18 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{DataFusionError, TableReference};
-use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::common::TableReference;
 
 use super::Engine;
-use crate::error::{Error, text_of, word_in};
+use crate::error::{Error, word_in};
 use crate::expand::expand;
 use crate::follow::Followed;
 use crate::input::Input;
-use crate::kind::{Kind, is_csv, is_listed, is_listed_input, is_parquet};
+use crate::kind::{Kind, is_arrow, is_csv, is_listed, is_listed_input, is_parquet};
 use crate::parquet_table::ParquetTable;
 use crate::sample::{Column, Reach, key_column, reserved_column, sample};
-use crate::store::{Store, is_url};
 use crate::table::Table;
 
 /// A table of a query.
@@ -64,7 +62,12 @@ impl Engine {
                 return Err(no_table(sql, &name, table.schema().is_some()));
             }
             if is_listed(Path::new(path)) {
-                return self.add_listed(path).await;
+                if !is_csv(path) && !is_arrow(path) {
+                    return Err(Error::usage(format!(
+                        "{path}: a compressed table cannot be read; decompress it first"
+                    )));
+                }
+                return self.add_listed(path, expand(&[path.to_owned()]).map_err(failed)?);
             }
             let words = vec![path.to_owned()];
             let inputs = expand(&words).map_err(failed)?;
@@ -74,7 +77,7 @@ impl Engine {
             check_followed(&inputs)?;
         }
         if name != "logs" && inputs.iter().any(is_listed_input) {
-            return self.add_directory(table.table(), inputs);
+            return self.add_listed(table.table(), inputs);
         }
         let name = TableReference::bare(table.table().to_owned());
         match Kind::of(inputs, table.table())? {
@@ -169,51 +172,35 @@ impl Engine {
         Ok((table, added))
     }
 
-    /// A directory, or a glob, that names files which DataFusion reads itself.
-    fn add_directory(&self, word: &str, inputs: Vec<Input>) -> Result<Added, Error> {
-        if let Some(other) = inputs.iter().find(|input| !is_csv(&input.name())) {
+    /// CSV or Arrow files, which a path, a glob or a directory names.
+    fn add_listed(&self, word: &str, inputs: Vec<Input>) -> Result<Added, Error> {
+        let is_named = |input: &Input| (is_csv(&input.name()), is_arrow(&input.name()));
+        let first = inputs.first().map(is_named);
+        let other =
+            |input: &&Input| Some(is_named(input)) != first || is_named(input) == (false, false);
+        if let Some(other) = inputs.iter().find(other) {
             return Err(Error {
-                hint: Some("name files of CSV by a glob, as 'DIRECTORY/*.csv' does, and Arrow as 'DIRECTORY/*.arrow'".to_owned()),
+                hint: Some("name files of one kind by a glob, as 'DIRECTORY/*.csv' or 'DIRECTORY/*.arrow' does".to_owned()),
                 ..Error::usage(format!(
-                    "{word} holds tables, and files that are no CSV, such as {}",
+                    "{word} holds tables, and files of another kind, such as {}",
                     other.name()
                 ))
             });
         }
-        let columns = self.add_csv(TableReference::bare(word.to_owned()), word, inputs)?;
-        Ok(Added {
-            columns_of_csv: Some(columns),
-            ..Added::default()
-        })
-    }
-
-    /// A file that DataFusion reads itself.
-    async fn add_listed(&self, path: &str) -> Result<Added, Error> {
-        let failed =
-            |error: DataFusionError| Error::failure(format!("{path}: {}", text_of(&error)));
-        let name = TableReference::bare(path.to_owned());
-        if !is_csv(path) && !path.ends_with(".arrow") {
-            return Err(Error::usage(format!(
-                "{path}: a compressed table cannot be read; decompress it first"
-            )));
+        for input in &inputs {
+            if let Input::Object(object) = input {
+                let (url, objects) = (object.store.url.as_ref(), &object.store.objects);
+                self.context.register_object_store(url, Arc::clone(objects));
+            }
         }
-        let path = path.strip_prefix("file://").unwrap_or(path);
-        if is_url(path) {
-            let (store, _) = Store::of_url(path).map_err(|error| Error::failed(&error))?;
-            self.context
-                .register_object_store(store.url.as_ref(), store.objects);
-        }
-        // An earlier query may have read it.
-        let known = self.context.deregister_table(name.clone());
-        known.map_err(failed)?;
-        let columns_of_csv = if is_csv(path) {
-            let inputs = expand(&[path.to_owned()]).map_err(|error| Error::failed(&error))?;
-            Some(self.add_csv(name, path, inputs)?)
-        } else {
-            let options = ArrowReadOptions::default();
-            let added = self.context.register_arrow(name, path, options).await;
-            added.map_err(failed)?;
-            None
+        let name = TableReference::bare(word.to_owned());
+        let is_of_arrow = first.is_some_and(|(_, is_arrow)| is_arrow);
+        let columns_of_csv = match is_of_arrow {
+            true => {
+                self.add_arrow(name, word, inputs)?;
+                None
+            }
+            false => Some(self.add_csv(name, word, inputs)?),
         };
         Ok(Added {
             columns_of_csv,

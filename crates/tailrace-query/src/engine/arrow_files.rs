@@ -1,0 +1,184 @@
+//! Arrow files as tables, in either form: with a footer, or as a stream. Their beginning tells the columns; DataFusion reads the
+//! rows.
+//!
+//! DataFusion takes the columns of all files of a table by their places. So only files with the same columns in the same order are
+//! one table to it, and the rows of several such tables are put together by the names of columns.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::ipc::reader::StreamReader;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, ScalarValue, TableReference};
+use datafusion::datasource::file_format::options::{ArrowReadOptions, ReadOptions};
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+
+use super::Engine;
+use super::csv::url;
+use crate::csv_head::beginning;
+use crate::error::{Error, text_of};
+use crate::input::Input;
+use crate::merge::{merged, named_twice};
+
+/// What the form with a footer begins with, filled up with zeros to a multiple of eight bytes, and ends with.
+const MARK: &[u8] = b"ARROW1";
+const FILLED: usize = 8;
+/// What is read of a file for its columns.
+const HEAD_BYTES: u64 = 1 << 20;
+const HEAD_BYTES_MAX: u64 = 64 << 20;
+
+/// Files of one form that have the same columns in the same order.
+#[derive(Debug)]
+struct Group {
+    has_footer: bool,
+    schema: SchemaRef,
+    inputs: Vec<Input>,
+}
+
+impl Engine {
+    /// Registers Arrow files as a table.
+    ///
+    /// # Errors
+    ///
+    /// The beginning of a file cannot be read or is not Arrow's, or files have columns of one name with nothing in common.
+    pub(super) fn add_arrow(
+        &self,
+        name: TableReference,
+        word: &str,
+        inputs: Vec<Input>,
+    ) -> Result<(), Error> {
+        let groups = grouped(inputs).map_err(|error| Error::failed(&error))?;
+        let schemas = groups.iter().map(|group| Arc::clone(&group.schema));
+        let columns = merged(schemas).map_err(|column| Error {
+            hint: Some("name fewer files".to_owned()),
+            ..Error::failure(format!(
+                "{word}: the column `{column}` has types in these files that have nothing in common"
+            ))
+        })?;
+        let table = self.arrow_table(&groups, &columns);
+        let table = table.map_err(|error| Error::failure(format!("{word}: {}", text_of(&error))));
+        self.add(name, table?)
+    }
+
+    fn arrow_table(&self, groups: &[Group], columns: &Schema) -> Result<Arc<dyn TableProvider>> {
+        let [first, others @ ..] = groups else {
+            return datafusion::common::internal_err!("an Arrow table without files");
+        };
+        if others.is_empty() {
+            return self.arrow_files(first);
+        }
+        let mut rows = LogicalPlanBuilder::from(self.arrow_rows(first, columns)?);
+        for group in others {
+            rows = rows.union(self.arrow_rows(group, columns)?)?;
+        }
+        Ok(Arc::new(ViewTable::new(rows.build()?, None)))
+    }
+
+    /// The rows of files, with the columns of the table.
+    fn arrow_rows(&self, group: &Group, columns: &Schema) -> Result<LogicalPlan> {
+        let name = group.inputs.first().map(Input::name).unwrap_or_default();
+        let table = TableReference::bare(name);
+        let rows = provider_as_source(self.arrow_files(group)?);
+        let rows = LogicalPlanBuilder::scan(table.clone(), rows, None)?;
+        let mut made = Vec::with_capacity(columns.fields().len());
+        for field in columns.fields() {
+            let (name, ty) = (field.name(), field.data_type());
+            let column = match group.schema.field_with_name(name) {
+                Ok(known) => {
+                    let column = Expr::Column((Some(&table), known).into());
+                    match known.data_type() == ty {
+                        true => column,
+                        false => cast(column, ty.clone()),
+                    }
+                }
+                Err(_) => lit(ScalarValue::try_new_null(ty)?),
+            };
+            made.push(column.alias(name));
+        }
+        rows.project(made)?.build()
+    }
+
+    /// Files of the same columns as one table.
+    fn arrow_files(&self, group: &Group) -> Result<Arc<dyn TableProvider>> {
+        let urls = group.inputs.iter().map(url).collect::<Result<_>>()?;
+        let context = &self.context;
+        let options = ArrowReadOptions::default()
+            .to_listing_options(&context.copied_config(), context.copied_table_options())
+            // They are named one by one, also in capitals.
+            .with_file_extension("");
+        let config = ListingTableConfig::new_with_multi_paths(urls)
+            .with_listing_options(options)
+            .with_schema(Arc::clone(&group.schema));
+        Ok(Arc::new(ListingTable::try_new(config)?))
+    }
+}
+
+/// Files by their columns and their form.
+fn grouped(inputs: Vec<Input>) -> anyhow::Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for input in inputs {
+        let (has_footer, schema) = head(&input)?;
+        let is_of = |group: &&mut Group| group.has_footer == has_footer && group.schema == schema;
+        match groups.last_mut().filter(is_of) {
+            Some(group) => group.inputs.push(input),
+            None => groups.push(Group {
+                has_footer,
+                schema,
+                inputs: vec![input],
+            }),
+        }
+    }
+    Ok(groups)
+}
+
+/// Whether a file has a footer, and its columns.
+fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
+    let name = input.name();
+    let bytes = beginning(input, HEAD_BYTES)?;
+    let has_footer = bytes.starts_with(MARK);
+    if has_footer && let Input::File(path) = input {
+        let ends = ends_with_mark(path).with_context(|| format!("{name}: cannot be read"))?;
+        ensure!(
+            ends,
+            "{name}: it ends too early: it was cut off, or is still being written"
+        );
+    }
+    // Behind the mark, both forms are the same messages.
+    let schema = |mut bytes: &[u8]| {
+        if has_footer {
+            bytes = bytes.get(FILLED..).unwrap_or_default();
+            while let Some(rest) = bytes.strip_prefix(&[0; FILLED]) {
+                bytes = rest;
+            }
+        }
+        StreamReader::try_new(bytes, None).map(|reader| reader.schema())
+    };
+    let schema = match schema(&bytes) {
+        Err(_) if bytes.len() as u64 == HEAD_BYTES => schema(&beginning(input, HEAD_BYTES_MAX)?),
+        schema => schema,
+    };
+    let Ok(schema) = schema else {
+        bail!("{name}: it is not Arrow, damaged, or cut off: its columns cannot be read");
+    };
+    if let Some(column) = named_twice(&schema) {
+        bail!("{name}: it has more than one column `{column}`");
+    }
+    Ok((has_footer, schema))
+}
+
+fn ends_with_mark(path: &std::path::Path) -> std::io::Result<bool> {
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    if len < (FILLED + MARK.len()) as u64 {
+        return Ok(false);
+    }
+    let mut end = [0; MARK.len()];
+    file.seek(SeekFrom::End(-(MARK.len() as i64)))?;
+    file.read_exact(&mut end)?;
+    Ok(end == MARK)
+}

@@ -1,0 +1,148 @@
+//! Arrow files of both forms: several with other columns, damaged ones, and such as a glob names.
+#![allow(clippy::unwrap_used)]
+
+mod asked;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow::datatypes::{Field, Schema};
+use arrow::ipc::writer::{FileWriter, StreamWriter};
+use arrow::record_batch::RecordBatch;
+use tailrace_query::Options;
+
+use asked::ask;
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let field =
+        |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    let columns = columns.into_iter().map(|(_, column)| column).collect();
+    RecordBatch::try_new(Arc::new(schema), columns).unwrap()
+}
+
+fn numbers(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+/// Writes rows in the form with a footer.
+fn write(path: &Path, batch: &RecordBatch) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut writer = FileWriter::try_new(File::create(path).unwrap(), batch.schema_ref()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+/// Writes rows as a stream.
+fn stream(path: &Path, batch: &RecordBatch) {
+    let file = File::create(path).unwrap();
+    let mut writer = StreamWriter::try_new(file, batch.schema_ref()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+fn told(dir: &Path, sql: &str) -> String {
+    let error = match ask(dir, sql, Options::default()) {
+        Ok(rows) => return rows,
+        Err(error) => error,
+    };
+    error.message.replace(dir.to_str().unwrap(), "DIR")
+}
+
+#[test]
+fn columns_of_several_files_are_put_together_by_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(
+        &dir.join("a.arrow"),
+        &batch(vec![("x", numbers(&[1])), ("y", numbers(&[5]))]),
+    );
+    stream(
+        &dir.join("b.arrow"),
+        &batch(vec![("y", numbers(&[2])), ("x", numbers(&[9]))]),
+    );
+    write(&dir.join("c.ARROW"), &batch(vec![("y", numbers(&[7]))]));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["t"]));
+    let float: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
+    write(
+        &dir.join("d.arrow"),
+        &batch(vec![("z", text), ("x", float)]),
+    );
+    assert_eq!(
+        told(
+            dir,
+            "SELECT x, y, z FROM 'DIR/[a-d].[aA]*' ORDER BY y NULLS LAST"
+        ),
+        "{\"x\":9.0,\"y\":2}\n{\"x\":1.0,\"y\":5}\n{\"y\":7}\n{\"x\":0.5,\"z\":\"t\"}\n"
+    );
+    assert_eq!(
+        told(dir, "SELECT y FROM 'DIR/[ab].arrow' WHERE x = 9"),
+        "{\"y\":2}\n"
+    );
+    assert_eq!(
+        told(dir, "SELECT max(x) AS x FROM 'DIR/[ab].arrow'"),
+        "{\"x\":9}\n"
+    );
+    // Files of the same columns are one table.
+    write(
+        &dir.join("e.arrow"),
+        &batch(vec![("x", numbers(&[3])), ("y", numbers(&[4]))]),
+    );
+    assert_eq!(
+        told(dir, "SELECT sum(y) AS y FROM 'DIR/[ae].arrow'"),
+        "{\"y\":9}\n"
+    );
+}
+
+#[test]
+fn globs_and_directories_name_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for (at, name) in ["d/1/a.arrow", "d/2/a.arrow", "d/x[1].arrow"]
+        .iter()
+        .enumerate()
+    {
+        write(&dir.join(name), &batch(vec![("x", numbers(&[1 << at]))]));
+    }
+    let sum = |path: &str| told(dir, &format!("SELECT sum(x) AS x FROM 'DIR/{path}'"));
+    assert_eq!(sum("d/*/*.arrow"), "{\"x\":3}\n");
+    assert_eq!(sum("d/?/a.arrow"), "{\"x\":3}\n");
+    assert_eq!(sum("d/**/*.arrow"), "{\"x\":7}\n");
+    assert_eq!(sum("d/x[1].arrow"), "{\"x\":4}\n");
+    assert_eq!(sum("d"), "{\"x\":7}\n");
+    std::fs::write(dir.join("d/b.csv"), "x\n1\n").unwrap();
+    assert_eq!(
+        sum("d"),
+        "DIR/d holds tables, and files of another kind, such as DIR/d/b.csv"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let whole = dir.join("a.arrow");
+    write(&whole, &batch(vec![("x", numbers(&[1]))]));
+    let bytes = std::fs::read(&whole).unwrap();
+    let told = |bytes: &[u8]| {
+        std::fs::write(dir.join("b.arrow"), bytes).unwrap();
+        told(dir, "SELECT * FROM 'DIR/b.arrow'")
+    };
+    let cut = "DIR/b.arrow: it ends too early: it was cut off, or is still being written";
+    assert_eq!(told(&bytes[..bytes.len() - 1]), cut);
+    assert_eq!(told(&bytes[..6]), cut);
+    let unreadable =
+        "DIR/b.arrow: it is not Arrow, damaged, or cut off: its columns cannot be read";
+    assert_eq!(told(b"{\"x\":1}\n"), unreadable);
+    assert_eq!(told(b""), unreadable);
+    let names = ["x", "x"].map(|name| (name, numbers(&[1])));
+    write(&dir.join("c.arrow"), &batch(names.into()));
+    assert_eq!(
+        self::told(dir, "SELECT * FROM 'DIR/c.arrow'"),
+        "DIR/c.arrow: it has more than one column `x`"
+    );
+    let gone = self::told(dir, "SELECT * FROM 'DIR/gone.arrow'");
+    assert!(gone.starts_with("DIR/gone.arrow: cannot be read"), "{gone}");
+}
