@@ -1,6 +1,7 @@
 //! A query over files, from its text to batches in the order of the files.
 
 mod arrow_files;
+mod arrow_lengths;
 mod checked;
 mod context;
 mod csv;

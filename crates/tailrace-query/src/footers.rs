@@ -1,14 +1,16 @@
 //! What the footers of Parquet files say: their columns, and statistics of these.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use anyhow::{anyhow, bail};
 use arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::Session;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::config::ParquetOptions;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::ObjectMeta;
 
 use crate::merge::viewed;
@@ -94,11 +96,14 @@ impl<'s> Footers<'s> {
                 .with_file_metadata_cache(Some(Arc::clone(&self.cache)))
                 .with_coerce_int96(Some(TIME_UNIT))
                 .with_coerce_int96_tz(Some(TIME_ZONE.into()));
-            let answer = read(footer);
+            // The decoder panics at a footer whose lengths lie.
+            let answer = AssertUnwindSafe(read(footer)).catch_unwind();
             async move {
-                answer.await.map_err(|error| {
-                    anyhow::anyhow!("{}: {error}", self.store.name(&object.location))
-                })
+                let name = || self.store.name(&object.location);
+                let Ok(answer) = answer.await else {
+                    bail!("{}: its footer is damaged", name());
+                };
+                answer.map_err(|error| anyhow!("{}: {error}", name()))
             }
         });
         futures::stream::iter(each)

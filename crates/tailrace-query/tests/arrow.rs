@@ -11,6 +11,7 @@ use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowWriter;
 use tailrace_query::Options;
 
 use asked::ask;
@@ -132,11 +133,14 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
     };
     let cut = "DIR/b.arrow: it ends too early: it was cut off, or is still being written";
     assert_eq!(told(&bytes[..bytes.len() - 1]), cut);
-    assert_eq!(told(&bytes[..6]), cut);
+    stream(&whole, &batch(vec![("x", numbers(&[1]))]));
+    let streamed = std::fs::read(&whole).unwrap();
+    assert_eq!(told(&streamed[..streamed.len() - 20]), cut);
     let unreadable =
         "DIR/b.arrow: it is not Arrow, damaged, or cut off: its columns cannot be read";
     assert_eq!(told(b"{\"x\":1}\n"), unreadable);
     assert_eq!(told(b""), unreadable);
+    assert_eq!(told(&bytes[..6]), unreadable);
     let names = ["x", "x"].map(|name| (name, numbers(&[1])));
     write(&dir.join("c.arrow"), &batch(names.into()));
     assert_eq!(
@@ -145,4 +149,41 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
     );
     let gone = self::told(dir, "SELECT * FROM 'DIR/gone.arrow'");
     assert!(gone.starts_with("DIR/gone.arrow: cannot be read"), "{gone}");
+}
+
+/// A damaged file gives rows or an error, and never ends the process: a panic of the decoder is an error that the engine gives.
+#[test]
+fn any_damaged_byte_is_an_error_or_another_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let rows = batch(vec![("x", numbers(&[1, 2])), ("y", numbers(&[3, 4]))]);
+    let parquet = dir.join("a.parquet");
+    let mut writer =
+        ArrowWriter::try_new(File::create(&parquet).unwrap(), rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    let bytes = std::fs::read(&parquet).unwrap();
+    let footer = bytes.len() - 8;
+    for (at, value) in [
+        (footer, [0xff, 0xff, 0xff, 0x7f]),
+        (footer, [0xff, 0xff, 0, 0]),
+        (footer - 20, [0xff; 4]),
+    ] {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 4].copy_from_slice(&value);
+        std::fs::write(&parquet, bytes).unwrap();
+        let told = told(dir, "SELECT * FROM 'DIR/a.parquet'");
+        assert!(told.starts_with("DIR/a.parquet: "), "{told}");
+    }
+    let path = dir.join("b.arrow");
+    for writes in [write, stream] {
+        writes(&path, &rows);
+        let bytes = std::fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(5) {
+            let mut bytes = bytes.clone();
+            bytes[at] = 0xff;
+            std::fs::write(&path, bytes).unwrap();
+            told(dir, "SELECT * FROM 'DIR/b.arrow'");
+        }
+    }
 }

@@ -4,11 +4,10 @@
 //! DataFusion takes the columns of all files of a table by their places. So only files with the same columns in the same order are
 //! one table to it, and the rows of several such tables are put together by the names of columns.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{anyhow, bail};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::StreamReader;
 use datafusion::catalog::TableProvider;
@@ -18,8 +17,8 @@ use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
-use super::Engine;
 use super::csv::url;
+use super::{Engine, arrow_lengths};
 use crate::csv_head::beginning;
 use crate::error::{Error, text_of};
 use crate::input::Input;
@@ -141,13 +140,6 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
     let name = input.name();
     let bytes = beginning(input, HEAD_BYTES)?;
     let has_footer = bytes.starts_with(MARK);
-    if has_footer && let Input::File(path) = input {
-        let ends = ends_with_mark(path).with_context(|| format!("{name}: cannot be read"))?;
-        ensure!(
-            ends,
-            "{name}: it ends too early: it was cut off, or is still being written"
-        );
-    }
     // Behind the mark, both forms are the same messages.
     let schema = |mut bytes: &[u8]| {
         if has_footer {
@@ -156,29 +148,26 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
                 bytes = rest;
             }
         }
-        StreamReader::try_new(bytes, None).map(|reader| reader.schema())
+        // It panics at some of what is damaged.
+        let read = catch_unwind(|| StreamReader::try_new(bytes, None));
+        Some(read.ok()?.ok()?.schema())
     };
     let schema = match schema(&bytes) {
-        Err(_) if bytes.len() as u64 == HEAD_BYTES => schema(&beginning(input, HEAD_BYTES_MAX)?),
+        None if bytes.len() as u64 == HEAD_BYTES => schema(&beginning(input, HEAD_BYTES_MAX)?),
         schema => schema,
     };
-    let Ok(schema) = schema else {
+    let Some(schema) = schema else {
         bail!("{name}: it is not Arrow, damaged, or cut off: its columns cannot be read");
     };
+    if let Input::File(path) = input {
+        let checked = match has_footer {
+            true => arrow_lengths::with_footer(path),
+            false => arrow_lengths::of_stream(path),
+        };
+        checked.map_err(|error| anyhow!("{name}: {error}"))?;
+    }
     if let Some(column) = named_twice(&schema) {
         bail!("{name}: it has more than one column `{column}`");
     }
     Ok((has_footer, schema))
-}
-
-fn ends_with_mark(path: &std::path::Path) -> std::io::Result<bool> {
-    let mut file = File::open(path)?;
-    let len = file.metadata()?.len();
-    if len < (FILLED + MARK.len()) as u64 {
-        return Ok(false);
-    }
-    let mut end = [0; MARK.len()];
-    file.seek(SeekFrom::End(-(MARK.len() as i64)))?;
-    file.read_exact(&mut end)?;
-    Ok(end == MARK)
 }

@@ -1,0 +1,100 @@
+//! The lengths that an Arrow file says its parts have. Arrow's reader makes room for a part before it reads it, so a length that is
+//! far beyond the file would end the process.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+use arrow::ipc::reader::read_footer_length;
+use arrow::ipc::{Block, root_as_footer, root_as_message};
+
+/// The length of the footer and the mark behind it.
+const END: u64 = 10;
+/// What a message begins with, before its length.
+const MESSAGE: [u8; 4] = [0xff; 4];
+
+const CUT: &str = "it ends too early: it was cut off, or is still being written";
+const DAMAGED: &str = "it is damaged: a part of it is longer than the file";
+
+/// Checks the parts of a file with a footer.
+///
+/// # Errors
+///
+/// The file cannot be read, it ends too early, or a part is longer than it.
+pub(super) fn with_footer(path: &Path) -> Result<()> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    ensure!(size > END, CUT);
+    let mut end = [0; END as usize];
+    file.seek(SeekFrom::Start(size - END))?;
+    file.read_exact(&mut end)?;
+    let Ok(len) = read_footer_length(end) else {
+        bail!(CUT);
+    };
+    let start = (size - END).checked_sub(len as u64);
+    let Some(start) = start else {
+        bail!(DAMAGED);
+    };
+    let mut footer = vec![0; len];
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut footer)?;
+    let Ok(footer) = root_as_footer(&footer) else {
+        bail!("its footer is damaged");
+    };
+    let parts = footer.dictionaries().into_iter().flatten();
+    let mut parts = parts.chain(footer.recordBatches().into_iter().flatten());
+    let is_within = |part: &Block| {
+        let lens = [
+            part.offset(),
+            part.metaDataLength().into(),
+            part.bodyLength(),
+        ];
+        let end: Option<u64> = lens
+            .into_iter()
+            .try_fold(0, |end: u64, len| end.checked_add(u64::try_from(len).ok()?));
+        end.is_some_and(|end| end <= size)
+    };
+    ensure!(parts.all(is_within), DAMAGED);
+    Ok(())
+}
+
+/// Checks the messages of a stream.
+///
+/// # Errors
+///
+/// As [`with_footer`].
+pub(super) fn of_stream(path: &Path) -> Result<()> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut file = BufReader::new(file);
+    let mut metadata = Vec::new();
+    let mut at = 0;
+    while at < size {
+        let mut head = [0; 4];
+        ensure!(size - at >= 8, CUT);
+        file.read_exact(&mut head)?;
+        at += 4;
+        if head == MESSAGE {
+            file.read_exact(&mut head)?;
+            at += 4;
+        }
+        let len = u32::from_le_bytes(head);
+        if len == 0 {
+            // The stream's end.
+            break;
+        }
+        at += u64::from(len);
+        ensure!(at <= size, CUT);
+        metadata.resize(len as usize, 0);
+        file.read_exact(&mut metadata)?;
+        let Ok(message) = root_as_message(&metadata) else {
+            bail!("it is damaged: a message of the stream cannot be read");
+        };
+        let body = message.bodyLength();
+        ensure!(u64::try_from(body).is_ok_and(|body| body <= size - at), CUT);
+        at += body as u64;
+        file.seek_relative(body)?;
+    }
+    Ok(())
+}
