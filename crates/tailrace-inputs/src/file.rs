@@ -199,8 +199,8 @@ impl Input for Files {
         self.follower.stays_dormant(source);
     }
 
-    fn hold(&mut self) {
-        self.follower.hold();
+    fn hold(&mut self, events: &mut Vec<FileEvent>) {
+        self.follower.hold(events);
     }
 
     fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {

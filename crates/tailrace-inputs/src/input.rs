@@ -182,8 +182,11 @@ pub trait Input: Send {
         let _ = source;
     }
 
-    /// Opens what appears, without reading it, so that it can be read later though it be deleted.
-    fn hold(&mut self) {}
+    /// Opens what appears, without reading it, so that it can be read later though it be deleted. The events are those of
+    /// [`Self::read`], without chunks.
+    fn hold(&mut self, events: &mut Vec<FileEvent>) {
+        let _ = events;
+    }
 
     /// A handle of its own to read a source again from here; `None` where it cannot be.
     fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {

@@ -254,7 +254,6 @@ impl<'a> Reader<'a> {
         if let (Some(kinds), Some(text)) = (kinds, array.as_string_view_opt()) {
             return Reader::Open(OpenColumn::new(text, kinds));
         }
-        let nulls = array.nulls();
         match array.data_type() {
             DataType::Null => Reader::Absent,
             DataType::Boolean => Reader::Bool(array.as_boolean()),

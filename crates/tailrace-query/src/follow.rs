@@ -133,6 +133,7 @@ impl Following {
             notes: Arc::clone(&self.notes),
             frames: Frames::default(),
             sender,
+            meanwhile: Vec::new(),
         };
         let thread = thread::Builder::new().name("follow".to_owned());
         thread.spawn(move || {
@@ -177,6 +178,8 @@ struct Tail {
     notes: Arc<Notes>,
     frames: Frames,
     sender: mpsc::Sender<Result<RecordBatch, DataFusionError>>,
+    /// What happened to files while rows were not taken.
+    meanwhile: Vec<FileEvent>,
 }
 
 /// A file that is open.
@@ -188,9 +191,9 @@ struct Open {
 impl Tail {
     fn run(mut self) {
         let mut buffer = ChunkBuffer::with_capacity(READ_BYTES);
-        let mut events = Vec::new();
         while !self.sender.is_closed() {
             buffer.clear();
+            let mut events = std::mem::take(&mut self.meanwhile);
             let has_more = self.follower.read(&mut buffer, READ_BYTES, &mut events);
             for event in events.drain(..) {
                 if let Err(error) = self.take(event, &buffer) {
@@ -201,7 +204,7 @@ impl Tail {
             }
             // It would keep a list of them.
             drop(self.follower.take_dormant());
-            if !has_more {
+            if !has_more && self.meanwhile.is_empty() {
                 self.follower.wait(WAIT);
             }
         }
@@ -324,7 +327,7 @@ impl Tail {
         // Whoever does not take them has ended the query.
         while let Err(TrySendError::Full(back)) = self.sender.try_send(rows) {
             rows = back;
-            self.follower.hold();
+            self.follower.hold(&mut self.meanwhile);
             thread::sleep(LOOK);
         }
     }

@@ -52,7 +52,7 @@ use crate::file::handed_over::HandedOver;
 use crate::file::pattern::Patterns;
 use crate::file::reread::Reread;
 use crate::file::roots::Roots;
-use crate::file::tracked::{File, Open};
+use crate::file::tracked::{File, Open, Turn};
 use crate::file::watch::{Changes, Waker, Watcher, Woken};
 use crate::identity::{FileId, Inode};
 use crate::meta::Meta;
@@ -141,6 +141,8 @@ pub struct Follower {
     next_source: u32,
     /// Files that may have something to read, in turn.
     ready: VecDeque<u32>,
+    /// One of them may have changed since it was looked at.
+    has_changed: bool,
     /// Open files that had nothing to read, longest first.
     idle: VecDeque<u32>,
     /// Sources of closed files that may be forgotten until they grow.
@@ -231,6 +233,7 @@ impl Follower {
             asked: RefCell::default(),
             next_source: 0,
             ready: VecDeque::new(),
+            has_changed: false,
             idle: VecDeque::new(),
             dormant: Vec::new(),
             open_files: 0,
@@ -407,21 +410,13 @@ impl Follower {
         self.unacked.remove(&source);
     }
 
-    /// Notices what changed and opens what is there to read, without reading it: for the time in which
-    /// nothing can be taken, so that a file that is deleted meanwhile is not missed.
-    pub fn hold(&mut self) {
+    /// Notices what changed and opens what is there to read, without reading it: for the time in which nothing can be taken.
+    /// So a file that is deleted meanwhile is not missed, and what is cut is known to have been there. Events are those of
+    /// [`Self::read`], without chunks.
+    pub fn hold(&mut self, events: &mut Vec<FileEvent>) {
         self.refresh();
-        for slot in self.ready.clone() {
-            if self.open_files >= self.config.open_files_max {
-                break;
-            }
-            if let Some(file) = &mut self.files[slot as usize]
-                && !file.is_open()
-                && matches!(file.open(&self.roots), Ok(Open::Done))
-            {
-                self.open_files += 1;
-            }
-        }
+        events.append(&mut self.pending);
+        self.look_at_ready(events);
     }
 
     /// A handle of its own of the file of a source, to read it again from `offset` or later: it stays
@@ -490,11 +485,11 @@ impl Follower {
     }
 
     fn mark_ready(&mut self, slot: u32) {
-        if let Some(file) = &mut self.files[slot as usize]
-            && !file.queued
-        {
-            file.queued = true;
-            self.ready.push_back(slot);
+        if let Some(file) = &mut self.files[slot as usize] {
+            self.has_changed = true;
+            if std::mem::replace(&mut file.turn, Turn::Changed) == Turn::None {
+                self.ready.push_back(slot);
+            }
         }
     }
 

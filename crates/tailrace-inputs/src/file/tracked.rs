@@ -74,8 +74,7 @@ pub(crate) struct File {
     reach: Reach,
     /// Whether the caller wants no bytes now.
     pub(crate) paused: bool,
-    /// Whether it stands in the ready queue.
-    pub(crate) queued: bool,
+    pub(crate) turn: Turn,
     /// Whether it stands in the queue of idle open files.
     pub(crate) idle_queued: bool,
     /// When it was last seen to change, for the linger and idle times.
@@ -102,6 +101,16 @@ pub(crate) struct File {
     /// Of the first bytes before `offset`; the fingerprint may cover more.
     read_head: Fingerprint,
     medium: Medium,
+}
+
+/// Whether a file stands in the ready queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    None,
+    /// It does, and was looked at since something happened to it.
+    Known,
+    /// It does, and may be other than it is known.
+    Changed,
 }
 
 /// What leads to a file.
@@ -185,7 +194,7 @@ impl File {
             skip: None,
             reach: Reach::Wanted,
             paused: false,
-            queued: false,
+            turn: Turn::None,
             idle_queued: false,
             active: Moment::now(),
             pace: None,
@@ -263,7 +272,7 @@ impl File {
         is_read
             && is_plain
             && !self.is_open()
-            && !self.queued
+            && !self.is_queued()
             && !self.paused
             && !self.is_read_ahead
     }
@@ -399,6 +408,11 @@ impl File {
         self.skip = None;
         // A pause was about the old source.
         self.paused = false;
+    }
+
+    /// Whether it stands in the ready queue.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.turn != Turn::None
     }
 
     /// Whether a `stat` of one of its names shows anything new.

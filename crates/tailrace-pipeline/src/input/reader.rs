@@ -53,6 +53,8 @@ pub(crate) struct Reader {
     /// What the own log said of files that may not be read, and of those that cannot.
     problems: [ProblemLog; 2],
     quiet: Quiet,
+    /// What happened while no batch could be handed on.
+    meanwhile: Vec<SourceEvent>,
     /// When dormant sources are looked at again.
     next_rest: Instant,
     /// A detached output cannot read again what was read now: it has to rejoin first.
@@ -99,6 +101,7 @@ impl Reader {
                 metadata_errors: 0,
             },
             problems: Default::default(),
+            meanwhile: Vec::new(),
             next_rest: Instant::now(),
             must_rejoin: false,
             catching_up: HashMap::new(),
@@ -171,10 +174,10 @@ impl Reader {
     fn submit(&mut self, buffer: Buffer, events: &mut Vec<FileEvent>) {
         // However long the batch waits below, it was read now.
         let (observed_ns, read_at) = (now_ns(), Instant::now());
-        let mut source_events: Vec<SourceEvent> = events
-            .drain(..)
-            .filter_map(|event| self.source_event(event))
-            .collect();
+        let mut source_events = std::mem::take(&mut self.meanwhile);
+        for event in events.drain(..) {
+            source_events.extend(self.source_event(event));
+        }
         // At the start there is one for each file.
         events.shrink_to(EVENTS_KEPT);
         let input = &self.input;

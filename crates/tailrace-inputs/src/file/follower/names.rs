@@ -463,7 +463,7 @@ impl Follower {
     /// It was not before the changes were taken last, or it would have been reported then.
     fn was_written_to(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
-            && !file.queued
+            && !file.is_queued()
             && let Some(pace) = file.pace_if_any()
         {
             pace.growth.seen_to(self.drained_at);

@@ -108,7 +108,7 @@ impl Follower {
         let older = chain[..awaited].to_vec();
         for ChainedFile { slot: older, .. } in older {
             if let Some(file) = &mut self.files[older as usize]
-                && (file.is_open() || file.queued || file.unread() > 0)
+                && (file.is_open() || file.is_queued() || file.unread() > 0)
             {
                 file.awaited = true;
                 self.mark_ready(older);
@@ -213,7 +213,7 @@ impl Follower {
         let mut older = older.take_while(|known| *known != slot);
         older.find(|known| {
             let known = self.files[*known as usize].as_ref();
-            known.is_some_and(|known| known.queued && !known.is_reported)
+            known.is_some_and(|known| known.is_queued() && !known.is_reported)
         })
     }
 

@@ -15,7 +15,7 @@ use super::Follower;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason, ProblemKind};
 use crate::file::growth::Growth;
-use crate::file::tracked::{File, Open, Slice, Stat};
+use crate::file::tracked::{File, Open, Slice, Stat, Turn};
 use crate::identity::FileId;
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
@@ -45,7 +45,7 @@ impl Follower {
                 slot = older;
             }
             match &mut self.files[slot as usize] {
-                Some(file) => file.queued = false,
+                Some(file) => file.turn = Turn::None,
                 None => continue,
             }
             // Events about names come before what follows from them.
@@ -60,9 +60,9 @@ impl Follower {
             };
             heads += events[reported..].iter().map(head_bytes).sum::<usize>();
             let file = self.files[slot as usize].as_mut();
-            match file.filter(|file| again && file.goes_first() && !file.queued) {
+            match file.filter(|file| again && file.goes_first() && !file.is_queued()) {
                 Some(file) => {
-                    file.queued = true;
+                    file.turn = Turn::Changed;
                     self.ready.push_front(slot);
                 }
                 None if again => self.mark_ready(slot),
@@ -80,27 +80,13 @@ impl Follower {
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
     ) -> io::Result<bool> {
-        let Some(file) = &mut self.files[slot as usize] else {
-            return Ok(false);
-        };
-        if file.is_copied() {
+        let file = self.files[slot as usize].as_ref();
+        if file.is_some_and(|file| file.is_copied()) {
             return self.serve_copy(slot, buffer, bytes_max, events);
         }
-        if !file.is_open() {
-            match file.open(&self.roots)? {
-                Open::Done => {
-                    self.open_files += 1;
-                    self.limit_open_files();
-                }
-                Open::Stale(names) => return Ok(self.not_there(slot, &names, events)),
-                Open::Outside(target) => {
-                    self.leave_out(slot, &target, events);
-                    return Ok(false);
-                }
-            }
-        }
-        let Some(stat) = self.make_sure(slot, events)? else {
-            return Ok(self.replaced(slot, events));
+        let stat = match self.arrive(slot, events)? {
+            Ok(stat) => stat,
+            Err(again) => return Ok(again),
         };
         let waits = self.has_to_wait(slot);
         let Some(file) = &mut self.files[slot as usize] else {
@@ -139,6 +125,92 @@ impl Follower {
             self.give_chunk(slot, offset, start..start + bytes, events);
         }
         Ok(more || self.rest(slot, events))
+    }
+
+    /// A turn of which nothing is read. True if the file wants another one at once.
+    fn serve_nothing(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<bool> {
+        match self.arrive(slot, events)? {
+            Ok(stat) => self.look(slot, stat, events),
+            Err(again) => Ok(again),
+        }
+    }
+
+    /// Opens the file of a turn, and makes sure that it is the one that is known. Where the turn ends with that, whether the
+    /// file wants another one at once.
+    fn arrive(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<Result<Stat, bool>> {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(Err(false));
+        };
+        if !file.is_open() {
+            match file.open(&self.roots)? {
+                Open::Done => {
+                    self.open_files += 1;
+                    self.limit_open_files();
+                }
+                Open::Stale(names) => return Ok(Err(self.not_there(slot, &names, events))),
+                Open::Outside(target) => {
+                    self.leave_out(slot, &target, events);
+                    return Ok(Err(false));
+                }
+            }
+        }
+        Ok(match self.make_sure(slot, events)? {
+            Some(stat) => Ok(stat),
+            None => Err(self.replaced(slot, events)),
+        })
+    }
+
+    /// Gives every file that waits for its turn, and changed since it was looked at, a turn of which nothing is read.
+    pub(super) fn look_at_ready(&mut self, events: &mut Vec<FileEvent>) {
+        if !std::mem::take(&mut self.has_changed) {
+            return;
+        }
+        for slot in self.ready.clone() {
+            let mut before = None;
+            // A file is known before those that had its path after it.
+            while self.may_have_changed(slot) {
+                let older = self.unreported_before(slot);
+                let turn = older.filter(|older| self.may_have_changed(*older));
+                let turn = turn.unwrap_or(slot);
+                if before.replace(turn) == Some(turn) || !self.look_at(turn, events) || turn == slot
+                {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn may_have_changed(&self, slot: u32) -> bool {
+        let file = self.files[slot as usize].as_ref();
+        file.is_some_and(|file| file.turn == Turn::Changed)
+    }
+
+    /// False if it had no turn.
+    fn look_at(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
+        if !file.is_open() && self.open_files >= self.config.open_files_max {
+            self.has_changed = true;
+            return false;
+        }
+        file.turn = Turn::Known;
+        if file.is_copied() {
+            // What is compressed stays as it is.
+            return true;
+        }
+        let again = match self.serve_nothing(slot, events) {
+            Ok(again) => {
+                self.recovered(slot);
+                again
+            }
+            Err(error) => self.failed(slot, &error),
+        };
+        events.append(&mut self.pending);
+        if again {
+            self.mark_ready(slot);
+        }
+        true
     }
 
     /// Tells of bytes that were read.
@@ -576,7 +648,7 @@ impl Follower {
                 continue;
             };
             file.idle_queued = false;
-            if file.is_open() && !file.queued && !file.names.is_empty() && file.unread() == 0 {
+            if file.is_open() && !file.is_queued() && !file.names.is_empty() && file.unread() == 0 {
                 self.close_for_idleness(slot);
                 return true;
             }

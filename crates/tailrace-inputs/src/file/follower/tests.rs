@@ -8,6 +8,7 @@ mod copied;
 mod copies;
 mod corners;
 mod discovery;
+mod held_back;
 mod order;
 mod property;
 mod restart;
@@ -130,6 +131,15 @@ impl Rig {
         keys.sort_unstable();
         let two = keys.windows(2).find(|keys| keys[0] == keys[1]);
         assert_eq!(two, None, "two files of one key: {:#?}", self.log);
+    }
+
+    /// Looks at what changed, and reads nothing.
+    fn hold(&mut self) {
+        let mut events = Vec::new();
+        self.follower.hold(&mut events);
+        let is_chunk = |event: &FileEvent| matches!(event, FileEvent::Chunk { .. });
+        assert!(!events.iter().any(is_chunk));
+        self.take(&[], events);
     }
 
     /// Steps and waits until `done`.

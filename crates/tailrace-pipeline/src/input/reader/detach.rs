@@ -62,8 +62,15 @@ impl Reader {
         unacked_bytes(&self.shared, &attached, slot)
     }
 
+    /// Looks at the input while nothing can be taken of it. What a worker must know of that comes with the next batch.
     pub(super) fn hold(&mut self) {
-        self.input.hold();
+        let mut events = Vec::new();
+        self.input.hold(&mut events);
+        self.note(&events);
+        for event in events {
+            let event = self.source_event(event);
+            self.meanwhile.extend(event);
+        }
     }
 
     /// Detaches the output that others would have to wait for.

@@ -139,14 +139,14 @@ fn deleted_files_hold_no_more_than_their_budget_and_the_noisiest_pays() {
     for turn in 0..5 {
         rig.append("noisy.log", format!("{turn}").repeat(4000));
         rig.follower.rescan();
-        rig.follower.hold();
+        rig.hold();
         fs::remove_file(rig.path("noisy.log")).unwrap();
         rig.follower.rescan();
-        rig.follower.hold();
+        rig.hold();
         assert!(rig.follower.held_bytes() <= 10_000);
     }
     rig.follower.rescan();
-    rig.follower.hold();
+    rig.hold();
     sources
         .iter()
         .for_each(|&source| rig.follower.resume(source));

@@ -91,7 +91,7 @@ fn files_that_go_before_they_are_opened_are_each_read_from_their_own_copy() {
         rotate(&dir, number);
         if number % 5 == 0 {
             rig.follower.rescan();
-            rig.follower.hold();
+            rig.hold();
         }
     }
     rig.until(|rig| rig.texts().len() == 40 && rig.follower.files() == 0);

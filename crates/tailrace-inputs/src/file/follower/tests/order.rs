@@ -43,7 +43,7 @@ fn a_new_file_waits_until_the_older_ones_of_its_path_are_read() {
         rig.rename("a.log", &format!("a.log.{turn}"));
         tick(rig.dir.path());
         if turn % 7 == 0 {
-            rig.follower.hold();
+            rig.hold();
         }
     }
     rig.follower.rescan();
@@ -87,7 +87,7 @@ fn what_is_created_and_deleted_while_nothing_is_taken_is_read() {
         rig.append("a.log", format!("turn {turn}\n"));
         expected.push_str(&format!("turn {turn}\n"));
         rig.follower.rescan();
-        rig.follower.hold();
+        rig.hold();
         fs::remove_file(rig.path("a.log")).unwrap();
     }
     assert_eq!(read_all(&mut rig), expected);

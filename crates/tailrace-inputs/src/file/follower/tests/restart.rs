@@ -267,7 +267,8 @@ fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
         let mut rig = Rig::new(&["*.log"]);
         rig.append("a.log", "one\n");
         rig.follower.rescan();
-        rig.follower.hold();
+        let source = rig.follower.sources().next().unwrap().source;
+        rig.follower.reread(source, 0).unwrap();
         fs::remove_file(rig.path("a.log")).unwrap();
         rig.follower.rescan();
         assert_eq!((rig.follower.files(), rig.log.len()), (1, 0));
