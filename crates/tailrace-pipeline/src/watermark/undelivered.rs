@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tailrace_inputs::FileId;
+use tailrace_inputs::{FileId, QueueReader};
 
 use super::{OutputView, TrackedSource, Tracker};
 use crate::source_lag::SourceLag;
@@ -37,7 +37,10 @@ impl Tracker {
             let framed_to = source.head.framed_to;
             let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
-            let is_there = |id: FileId| !source.gone && id.is_at(&source.opening.path);
+            let is_there = |id: FileId| {
+                let is_kept = QueueReader::owns(&id) || id.is_at(&source.opening.path);
+                is_kept && !source.gone
+            };
             match source.opening.id {
                 Some(id) if bytes > 0 && !is_there(id) => bytes,
                 _ => 0,

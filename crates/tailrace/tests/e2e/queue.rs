@@ -142,11 +142,14 @@ fn what_is_not_delivered_at_the_end_stays_and_is_delivered_once() {
     let agent = agent_with_some_queued(&bench, &lines(0..20_000));
     collector.wait_records(1);
     agent.says("will be sent again");
+    let own_log = agent.log_path();
     assert_eq!(
         agent.terminate().code(),
         Some(3),
         "data stays for the next start"
     );
+    let said = fs::read_to_string(own_log).unwrap();
+    assert!(said.contains("they stay in their files"), "{said}");
     let first = arrivals(&collector).len();
     assert!(first > 0 && first < 20_000, "{first}");
     assert!(!segments(&bench).is_empty());

@@ -113,6 +113,56 @@ fn an_end_in_an_outage_says_what_a_truncation_took() {
     }
 }
 
+/// While the server refuses everything and no more can be read, a file comes and goes: no end of the agent hides that.
+#[test]
+fn what_is_deleted_unread_in_an_outage_is_counted() {
+    for is_killed in [false, true] {
+        let (bench, collector) = (Bench::new(), Collector::start());
+        collector.always(Answer::status(503));
+        let settings = format!("shutdown: {{grace: 0s}}\n{ADMIN}");
+        bench.pipeline(&collector.endpoint(), "json", &settings);
+        append(&bench.log("a.log"), &lines(0..200_000));
+        let agent = bench.start();
+        let size = fs::metadata(bench.log("a.log")).unwrap().len();
+        let (b, bytes) = (bench.log("b.log"), lines(200_000..201_000));
+        let lost = bytes.len() as u64;
+        let number = |key: &str| ledger(&agent)[key].as_u64().unwrap();
+        // It reads until nothing more can be taken.
+        let mut read_before = 0;
+        until(
+            || {
+                let read = number("read_bytes");
+                std::mem::replace(&mut read_before, read) == read && read > size / 5
+            },
+            || ledger(&agent).to_string(),
+        );
+        append(&b, &bytes);
+        until(
+            || number("unread_bytes") + number("read_bytes") == size + lost,
+            || ledger(&agent).to_string(),
+        );
+        let own_log = agent.log_path();
+        if is_killed {
+            agent.kill();
+            fs::remove_file(&b).unwrap();
+        } else {
+            fs::remove_file(&b).unwrap();
+            assert_eq!(agent.terminate().code(), Some(3));
+            let said = fs::read_to_string(own_log).unwrap();
+            assert!(said.contains("b.log"), "{said}");
+        }
+        collector.always(Answer::ok());
+        let agent = bench.start();
+        collector.wait_records(200_000);
+        until(
+            || ledger(&agent)["lost_bytes"]["vanished"] == lost,
+            || ledger(&agent).to_string(),
+        );
+        assert_eq!(ledger(&agent)["lost_files"]["vanished"], 1);
+        assert_eq!(agent.terminate().code(), Some(0));
+    }
+}
+
 #[test]
 fn a_file_that_nobody_saw_is_a_loss_in_the_metrics() {
     let (bench, collector) = (Bench::new(), Collector::start());
