@@ -1,4 +1,5 @@
-//! Refuses an output to a file that an input of the same configuration reads: each record would be read again, for ever.
+//! Refuses an output to a file that leads back to its pipeline, because an input of that reads it or what others make of it: each
+//! record would be read again, for ever.
 //! Also refuses one in `data_dir`, where only the agent's own files are. Asks the file system where links lead, and opens
 //! nothing.
 //!
@@ -11,50 +12,71 @@ use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
 
 use crate::input::Input;
+use crate::output::Output;
+use crate::pipeline::Pipeline;
 use crate::root::Config;
 
 /// Returns whether there is no such output, and reports each.
 pub(crate) fn check(config: &Config, reader: &mut Reader<'_>) -> bool {
     let mut sound = true;
     let data_dir = names(&config.data_dir);
-    for output in config
-        .pipelines
-        .values()
-        .flat_map(|pipeline| &pipeline.outputs)
-    {
-        let Some(path) = output.kind.writes() else {
-            continue;
+    let pipelines: Vec<&Pipeline> = config.pipelines.values().collect();
+    let written = |output: &Output| output.kind.writes().map(names).unwrap_or_default();
+    // The pipelines that read what each one writes.
+    let readers = pipelines.iter().map(|pipeline| {
+        let written: Vec<PathBuf> = pipeline.outputs.iter().flat_map(&written).collect();
+        let reads = |other: &usize| {
+            pipelines[*other]
+                .inputs
+                .iter()
+                .any(|it| reads(it, &written))
         };
-        let written = names(path);
-        let mut refuse = |message: String, hint: String| {
-            let place = Node::empty(&output.position);
-            reader.report(place.diagnostic(message).with_hint(hint));
-            sound = false;
-        };
-        let is_own = |path: &PathBuf| data_dir.iter().any(|dir| path.starts_with(dir));
-        if written.iter().any(is_own) {
-            // The path may come from a variable, and is not repeated.
-            let message = "the output writes to a file in data_dir".to_owned();
-            let hint = "data_dir is for the agent's own files, such as its checkpoint and dead letters; choose another path";
-            refuse(message, hint.to_owned());
-            continue;
-        }
-        let inputs = config
-            .pipelines
-            .values()
-            .flat_map(|pipeline| &pipeline.inputs);
-        if let Some(input) = inputs.into_iter().find(|input| reads(input, &written)) {
-            let message = format!(
-                "the output writes to a file that the input at {} reads: each record would come again, for ever",
-                input.position
-            );
-            refuse(
-                message,
-                "choose another path, or add it to `exclude` of the input".to_owned(),
-            );
+        (0..pipelines.len()).filter(reads).collect()
+    });
+    let readers: Vec<Vec<usize>> = readers.collect();
+    for (at, pipeline) in pipelines.iter().enumerate() {
+        for output in &pipeline.outputs {
+            let written = written(output);
+            let place = || Node::empty(&output.position);
+            let is_own = |path: &PathBuf| data_dir.iter().any(|dir| path.starts_with(dir));
+            if written.iter().any(is_own) {
+                // The path may come from a variable, and is not repeated.
+                let message = "the output writes to a file in data_dir".to_owned();
+                let hint = "data_dir is for the agent's own files, such as its checkpoint and dead letters; choose another path";
+                reader.report(place().diagnostic(message).with_hint(hint.to_owned()));
+                sound = false;
+                continue;
+            }
+            // What another pipeline makes of it is not read again, unless it comes back.
+            let others = (0..pipelines.len()).filter(|other| leads_to(&readers, *other, at));
+            let mut inputs = others.flat_map(|other| &pipelines[other].inputs);
+            if let Some(input) = inputs.find(|input| reads(input, &written)) {
+                let message = format!(
+                    "the output writes to a file that the input at {} reads: each record would come again, for ever",
+                    input.position
+                );
+                let hint = "choose another path, or add it to `exclude` of the input";
+                reader.report(place().diagnostic(message).with_hint(hint.to_owned()));
+                sound = false;
+            }
         }
     }
     sound
+}
+
+/// Whether what a pipeline writes comes to another one, by way of any others; also whether it is that one.
+fn leads_to(readers: &[Vec<usize>], from: usize, to: usize) -> bool {
+    let mut known = vec![false; readers.len()];
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        if at == to {
+            return true;
+        }
+        if !std::mem::replace(&mut known[at], true) {
+            open.extend(&readers[at]);
+        }
+    }
+    false
 }
 
 /// Whether the input follows a file of one of these names.

@@ -83,6 +83,34 @@ fn an_output_that_an_input_reads_is_refused_whatever_its_name() {
     }
 }
 
+/// Of pipelines that each read one file and write another one, the lines of the outputs that are refused.
+#[test]
+fn what_another_pipeline_reads_is_refused_only_if_it_comes_back() {
+    let dir = directory();
+    let refused = |chain: &[(&str, &str)]| {
+        let mut text = "data_dir: DIR/data\npipelines:\n".to_owned();
+        for (at, (from, to)) in chain.iter().enumerate() {
+            text += &format!(
+                "  p{at}: {{input: {{type: file, include: [DIR/out/{from}]}}, output: {{type: file, path: DIR/out/{to}}}}}\n"
+            );
+        }
+        let config = dir.path().join("t.yaml");
+        fs::write(
+            &config,
+            text.replace("DIR", &dir.path().display().to_string()),
+        )
+        .unwrap();
+        let found = load(&[config], &|_| None).err().unwrap_or_default();
+        let cycle = found.iter().all(|it| it.message.contains("for ever"));
+        assert!(cycle, "{found:?}");
+        found.iter().map(|it| it.line - 2).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(&[("a", "b"), ("b", "c"), ("c", "d")]), [0; 0]);
+    assert_eq!(refused(&[("a", "b"), ("b", "c"), ("c", "a")]), [1, 2, 3]);
+    assert_eq!(refused(&[("a", "b"), ("b", "c"), ("c", "b")]), [2, 3]);
+    assert_eq!(refused(&[("a", "a"), ("a", "b")]), [1]);
+}
+
 #[test]
 fn an_output_among_the_own_files_of_the_agent_is_refused() {
     let dir = directory();

@@ -179,14 +179,14 @@ impl Request for RequestPart {
                 from = self.ticket(Ticket::origin).unwrap_or_default(),
                 first = self.record(self.rows.start),
                 last = self.record(self.rows.end.saturating_sub(1)),
-                message = delivered.message.as_deref().unwrap_or(""),
+                error_message = delivered.message.as_deref().unwrap_or(""),
                 "the server rejected records for good; they are counted and not sent again"
             );
         } else if let Some(message) = &delivered.message {
             warn!(
                 pipeline = driver.pipeline,
                 output = driver.name,
-                message,
+                error_message = message,
                 "the server says"
             );
         }
