@@ -4,6 +4,7 @@ use prometheus_client::registry::Registry;
 use tailrace_inputs::{LossReason, SkipReason};
 use tailrace_outputs::delivery::RetryCause;
 
+use crate::input::input_queue::{EXCLUDED, OVERSIZE};
 use crate::metrics::Metrics;
 
 /// Registers the metrics of an agent with one pipeline and one output. Nothing has happened in them, but each value of a
@@ -15,6 +16,9 @@ pub fn example_metrics(registry: &mut Registry) {
     }
     for reason in SkipReason::ALL {
         pipeline.skipped(reason.as_str(), 0);
+    }
+    for reason in [EXCLUDED, OVERSIZE] {
+        pipeline.skipped(reason, 0);
     }
     for cause in RetryCause::ALL {
         pipeline.outputs[0].retried(cause.as_str());

@@ -40,7 +40,10 @@ fn time_at(text: &str, now_ns: i64) -> Result<i64, String> {
             .or_else(|| time::parse_rfc3339(&format!("{text}T00:00:00Z"), 0)),
     };
     at.ok_or_else(|| {
-        "it is no time between 1678 and 2262: write 2026-01-02T03:04:05Z, a date as 2026-01-02, or a time back from now as 30m, 1h, 7d".to_owned()
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() < EPOCH_MIN {
+            return "it is a number without a unit: write 30m, 1h or 7d for a time back from now; seconds since 1970 have nine digits or more".to_owned();
+        }
+        "it is no time between 1678 and 2262: write 2026-01-02T03:04:05Z, a date as 2026-01-02, seconds since 1970, or a time back from now as 30m, 1h, 7d".to_owned()
     })
 }
 
@@ -111,6 +114,8 @@ mod tests {
         }
         // Before what nanoseconds hold.
         assert_eq!(at("200000d"), None);
+        let said = time_at("86400", NOW).unwrap_err();
+        assert!(said.contains("without a unit"), "{said}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod clauses;
+mod fields;
 mod memory;
 mod operators;
 mod planning;

@@ -9,7 +9,7 @@ mod kinds;
 
 use std::sync::PoisonError;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
 use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
@@ -79,11 +79,13 @@ const PACKED: [(&[u8], &str, &str); 8] = [
     (b"\x04\x22\x4d\x18", "compressed with lz4", "lz4 -dc"),
     (b"PK\x03\x04", "a zip archive", "unzip -p"),
     // Those of the outside are read.
-    (b"\x1f\x8b", "compressed twice", "gzip -dc"),
-    (b"\x28\xb5\x2f\xfd", "compressed twice", "zstd -dc"),
+    (b"\x1f\x8b", TWICE, ""),
+    (b"\x28\xb5\x2f\xfd", TWICE, ""),
     (b"\xff\xfe", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
     (b"\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
 ];
+
+const TWICE: &str = "compressed twice";
 
 /// What a block of bzip2 begins with, after the file's mark and a digit.
 const BZIP2_BLOCK: &[u8] = b"1AY&SY";
@@ -220,6 +222,10 @@ fn check_lines(input: &Input, head: &[u8]) -> anyhow::Result<()> {
     };
     if let Some((_, what, program)) = PACKED.iter().find(|(mark, ..)| is_packed(mark)) {
         let name = input.name();
+        ensure!(
+            *what != TWICE,
+            "{name}: is {what}, which is not read: decompress it once, and name what comes out"
+        );
         bail!(
             "{name}: is {what}, which is not read; `{program} '{name}' | tailrace query ... -` reads what is in it"
         );

@@ -107,6 +107,17 @@ fn names_are_looked_at_for_what_was_meant() {
         Some("u.log"),
         "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM 'u.log'",
     );
+    for sql in [
+        "SELECT name.first FROM logs",
+        "SELECT name['first'] FROM logs",
+    ] {
+        check(
+            sql,
+            "`name` has no fields that `.` and `[...]` reach",
+            Some("name"),
+            "write name->>'first' for its text, and name->'first' for its value",
+        );
+    }
     check(
         "SELECT x FROM (VALUES (1, 2)) v(aaa, bbb)",
         "there is no column `x`",

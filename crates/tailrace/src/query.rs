@@ -160,8 +160,9 @@ impl Args {
         if let Some(path) = &self.file {
             let sql = fs::read_to_string(path)
                 .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
+            let sql = sql.strip_prefix('\u{feff}').unwrap_or(&sql);
             return Ok(Asked {
-                sql: Some(sql),
+                sql: Some(sql.to_owned()),
                 files: words(),
             });
         }

@@ -28,6 +28,10 @@ use crate::watermark::{Parted, Reading, Slot, SourceHead, Span, Tracker};
 pub(crate) use overflow::Overflow;
 use sources::{FramedSource, RestEnds, Sources};
 
+/// Why framing leaves bytes out, besides what inputs say: what is beyond the longest record, and streams that are not wanted.
+pub(crate) const OVERSIZE: &str = "oversize";
+pub(crate) const EXCLUDED: &str = "excluded";
+
 /// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
 /// of unfinished records may end in the same batch.
 const SIDE_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -403,13 +407,13 @@ impl Framed {
         metrics.truncated.inc_by(stats.truncated);
         metrics.replayed.inc_by(self.replayed);
         if stats.oversize_bytes > 0 {
-            metrics.skipped("oversize", stats.oversize_bytes);
+            metrics.skipped(OVERSIZE, stats.oversize_bytes);
         }
         if stats.nul_bytes > 0 {
             metrics.skipped("nul", stats.nul_bytes);
         }
         if stats.excluded_bytes > 0 {
-            metrics.skipped("excluded", stats.excluded_bytes);
+            metrics.skipped(EXCLUDED, stats.excluded_bytes);
         }
     }
 

@@ -70,7 +70,7 @@ impl InputFamilies {
         );
         r.register_with_unit(
             "input_skipped",
-            "bytes left out, as configured or because they are NULs",
+            "bytes left out: as configured, NULs, or what is beyond the longest record",
             bytes(),
             m.skipped_bytes,
         );

@@ -214,7 +214,7 @@ impl Files {
         open.writer
             .write(&rows)
             .await
-            .with_context(|| format!("{}: cannot be written", open.name))
+            .map_err(|error| unwritten(&open.name, &error))
     }
 
     /// Completes the file that is open: only then it is there.
@@ -232,10 +232,10 @@ impl Files {
         let meta = writer
             .finish()
             .await
-            .with_context(|| format!("{name}: cannot be written"))?;
+            .map_err(|error| unwritten(&name, &error))?;
         if unfinished != location {
             let moved = self.store.objects.rename(&unfinished, &location).await;
-            moved.with_context(|| format!("{name}: cannot be written"))?;
+            moved.map_err(|error| unwritten(&name, &error))?;
             self.unfinished = None;
         }
         self.written.files += 1;
@@ -317,4 +317,14 @@ fn begin(
         unfinished,
         location,
     })
+}
+
+/// Why a file cannot be written, without the names of what stands between.
+fn unwritten(name: &str, error: &dyn std::error::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let text = text.strip_prefix("External: ").unwrap_or(&text);
+    let text = text
+        .strip_prefix("Generic LocalFileSystem error: ")
+        .unwrap_or(text);
+    anyhow::anyhow!("{name}: cannot be written: {text}")
 }

@@ -211,6 +211,12 @@ impl Engine {
 
 /// A name that is no table and no file; with a dot it was meant to be a file.
 fn no_table(sql: &str, name: &str, has_dot: bool) -> Error {
+    if sql.contains(&format!("'{name}'")) {
+        return Error {
+            place: word_in(sql, name),
+            ..Error::failure(format!("{name}: there is no such file"))
+        };
+    }
     let end = if has_dot { "" } else { ".log" };
     Error {
         place: word_in(sql, name),

@@ -8,6 +8,7 @@ use tailrace_sql::walk::{first, walk};
 
 use super::arguments::of_arguments;
 use super::clauses::{found_name, given_name, of_clause};
+use super::fields::of_field;
 use super::operators::of_operator;
 use super::{Error, word_in};
 use crate::sample::reserved_column;
@@ -171,7 +172,9 @@ pub(super) fn refused(text: &str, sql: &str, has_lines: bool) -> Option<Error> {
         Some((_, call)) => of_arguments(text, call, &query()?, has_lines),
         None => {
             let query = query()?;
-            of_clause(text, &query, sql).or_else(|| of_operator(text, &query))
+            of_clause(text, &query, sql)
+                .or_else(|| of_operator(text, &query))
+                .or_else(|| of_field(text, &query, has_lines))
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn print(notes: &Notes, out: &mut dyn Write) -> io::Result<()> {
     let of_counts = [
         (
             counts.unfit,
-            "values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
+            "values do not fit the type of their column and are NULL; `--columns NAME=text` keeps those of a key; the column `json` has all",
         ),
         (
             counts.keyless,

@@ -1,6 +1,7 @@
 //! The rows of a result: a table for people, JSON, or separated values.
 
 mod calendar;
+mod csv;
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -10,13 +11,13 @@ use anyhow::Context;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow_csv::writer::WriterBuilder as CsvBuilder;
 use arrow_json::WriterBuilder as JsonBuilder;
 use arrow_json::writer::{JsonFormat, LineDelimited};
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{ContentArrangement, Table};
 use tailrace_query::Encoder;
 
+use self::csv::csv;
 use crate::try_query::table::shortened;
 use crate::{printed, style};
 
@@ -315,19 +316,4 @@ fn json<F: JsonFormat>(batch: &RecordBatch, out: &mut Vec<u8>) -> anyhow::Result
         .build::<_, F>(out);
     let written = writer.write(batch).and_then(|()| writer.finish());
     written.context("a value has no form in JSON")
-}
-
-fn csv(
-    batch: &RecordBatch,
-    delimiter: u8,
-    has_header: bool,
-    out: &mut Vec<u8>,
-) -> anyhow::Result<()> {
-    let builder = CsvBuilder::new()
-        .with_delimiter(delimiter)
-        .with_header(has_header);
-    builder
-        .build(out)
-        .write(batch)
-        .context("a value has no form in CSV")
 }

@@ -67,6 +67,10 @@ pub(super) fn run(session: &Session<'_>, runtime: &Runtime) -> Result<(), Failur
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => return Ok(()),
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Failure::Usage("what was entered is not UTF-8".to_owned()).print();
+                continue;
+            }
             Err(error) => return Err(anyhow::Error::new(error).context("stdin").into()),
         };
         let text = text.trim();

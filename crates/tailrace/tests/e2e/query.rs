@@ -177,6 +177,11 @@ fn every_form_of_a_result_has_all_its_rows() {
         ("[]\n", "")
     );
     assert_eq!(printed(none, "csv"), "n\n");
+    let lists = "SELECT make_array(1, NULL, n) AS l, named_struct('t', t) AS o, NULLIF(make_array(n), [n]) AS z FROM logs WHERE n = 0";
+    assert_eq!(
+        printed(lists, "csv"),
+        "l,o,z\n\"[1,null,0]\",\"{\"\"t\"\":\"\"a|b,\\t\\u001b\"\"}\",\n"
+    );
     let twice = "SELECT a.n, b.n FROM logs a JOIN logs b ON a.n = b.n + 1 WHERE a.n = 5";
     assert_eq!(printed(twice, "jsonl"), "{\"n\":5,\"n_1\":4}\n");
     let rows = query(&[all, file, "-n", "3", "-o", "jsonl"]);

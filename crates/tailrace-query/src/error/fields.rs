@@ -1,0 +1,48 @@
+//! Fields of objects, as SQL writes them: `http.status` and `http['status']`. Of lines, objects are JSON, which `->` reaches into.
+
+use datafusion::sql::sqlparser::ast::{self, AccessExpr, Expr, Subscript};
+
+use super::Error;
+use super::planning::{find, place_of};
+
+/// A field of what has none, as DataFusion says it.
+pub(super) fn of_field(text: &str, query: &ast::Query, has_lines: bool) -> Option<Error> {
+    if !text.contains("Cannot access field at argument") {
+        return None;
+    }
+    let found = find(query, |expr| reached(expr).is_some());
+    let reached = found.as_ref().and_then(reached);
+    let hint = match &reached {
+        Some((object, field)) if has_lines => format!(
+            "write {object}->>'{field}' for its text, and {object}->'{field}' for its value"
+        ),
+        _ => "`->` reaches into JSON: column->>'field'".to_owned(),
+    };
+    let object = reached.map_or_else(|| "this".to_owned(), |(object, _)| format!("`{object}`"));
+    Some(Error {
+        place: found.as_ref().and_then(place_of),
+        hint: Some(hint),
+        ..Error::usage(format!("{object} has no fields that `.` and `[...]` reach"))
+    })
+}
+
+/// An object and the field of it that an expression asks for.
+fn reached(expr: &Expr) -> Option<(String, String)> {
+    match expr {
+        Expr::CompoundIdentifier(parts) => {
+            let (field, object) = parts.split_last()?;
+            Some((object.last()?.to_string(), field.value.clone()))
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = match access_chain.first()? {
+                AccessExpr::Dot(Expr::Identifier(field)) => field.value.clone(),
+                AccessExpr::Subscript(Subscript::Index {
+                    index: Expr::Value(value),
+                }) => value.value.clone().into_string()?,
+                _ => return None,
+            };
+            Some((root.to_string(), field))
+        }
+        _ => None,
+    }
+}
