@@ -25,6 +25,7 @@ mod generation;
 mod handover;
 mod held;
 mod hole;
+mod look;
 mod missed;
 mod names;
 mod order;

@@ -127,17 +127,13 @@ impl Follower {
         Ok(more || self.rest(slot, events))
     }
 
-    /// A turn of which nothing is read. True if the file wants another one at once.
-    fn serve_nothing(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<bool> {
-        match self.arrive(slot, events)? {
-            Ok(stat) => self.look(slot, stat, events),
-            Err(again) => Ok(again),
-        }
-    }
-
     /// Opens the file of a turn, and makes sure that it is the one that is known. Where the turn ends with that, whether the
     /// file wants another one at once.
-    fn arrive(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<Result<Stat, bool>> {
+    pub(super) fn arrive(
+        &mut self,
+        slot: u32,
+        events: &mut Vec<FileEvent>,
+    ) -> io::Result<Result<Stat, bool>> {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(Err(false));
         };
@@ -158,59 +154,6 @@ impl Follower {
             Some(stat) => Ok(stat),
             None => Err(self.replaced(slot, events)),
         })
-    }
-
-    /// Gives every file that waits for its turn, and changed since it was looked at, a turn of which nothing is read.
-    pub(super) fn look_at_ready(&mut self, events: &mut Vec<FileEvent>) {
-        if !std::mem::take(&mut self.has_changed) {
-            return;
-        }
-        for slot in self.ready.clone() {
-            let mut before = None;
-            // A file is known before those that had its path after it.
-            while self.may_have_changed(slot) {
-                let older = self.unreported_before(slot);
-                let turn = older.filter(|older| self.may_have_changed(*older));
-                let turn = turn.unwrap_or(slot);
-                if before.replace(turn) == Some(turn) || !self.look_at(turn, events) || turn == slot
-                {
-                    break;
-                }
-            }
-        }
-    }
-
-    fn may_have_changed(&self, slot: u32) -> bool {
-        let file = self.files[slot as usize].as_ref();
-        file.is_some_and(|file| file.turn == Turn::Changed)
-    }
-
-    /// False if it had no turn.
-    fn look_at(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
-        let Some(file) = &mut self.files[slot as usize] else {
-            return false;
-        };
-        if !file.is_open() && self.open_files >= self.config.open_files_max {
-            self.has_changed = true;
-            return false;
-        }
-        file.turn = Turn::Known;
-        if file.is_copied() {
-            // What is compressed stays as it is.
-            return true;
-        }
-        let again = match self.serve_nothing(slot, events) {
-            Ok(again) => {
-                self.recovered(slot);
-                again
-            }
-            Err(error) => self.failed(slot, &error),
-        };
-        events.append(&mut self.pending);
-        if again {
-            self.mark_ready(slot);
-        }
-        true
     }
 
     /// Tells of bytes that were read.
@@ -298,7 +241,12 @@ impl Follower {
     }
 
     /// A turn without reading: there is nothing new, or the caller wants nothing.
-    fn look(&mut self, slot: u32, stat: Stat, events: &mut Vec<FileEvent>) -> io::Result<bool> {
+    pub(super) fn look(
+        &mut self,
+        slot: u32,
+        stat: Stat,
+        events: &mut Vec<FileEvent>,
+    ) -> io::Result<bool> {
         let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
@@ -478,6 +426,10 @@ impl Follower {
         let Some(file) = self.files[slot as usize].take() else {
             return;
         };
+        if file.is_queued() {
+            // The slot may be another file's before its turn comes.
+            self.ready.retain(|waits| *waits != slot);
+        }
         report_end(&file, reason, events);
         if !file.has_copy && !file.is_copied() {
             self.note_ended(file.id());
@@ -656,7 +608,7 @@ impl Follower {
         false
     }
 
-    fn recovered(&mut self, slot: u32) {
+    pub(super) fn recovered(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
             && let Some(pace) = file.pace_if_any()
             && pace.backoff > Duration::ZERO
@@ -666,7 +618,7 @@ impl Follower {
         }
     }
 
-    fn failed(&mut self, slot: u32, error: &io::Error) -> bool {
+    pub(super) fn failed(&mut self, slot: u32, error: &io::Error) -> bool {
         let exhausted = matches!(
             Errno::from_io_error(error),
             Some(Errno::MFILE | Errno::NFILE)

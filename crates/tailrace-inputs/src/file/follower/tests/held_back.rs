@@ -69,3 +69,21 @@ fn what_is_cut_while_nothing_is_read_is_counted_whole() {
         assert!(!texts.contains("old"), "{texts}");
     }
 }
+
+#[test]
+fn files_that_come_and_go_empty_leave_nothing() {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.linger = Duration::ZERO);
+    rig.append("a.log", "one\n");
+    for _ in 0..50 {
+        fs::write(rig.path("b.log"), "").unwrap();
+        rig.follower.rescan();
+        rig.hold();
+        fs::remove_file(rig.path("b.log")).unwrap();
+        rig.follower.rescan();
+        rig.hold();
+    }
+    assert_eq!(rig.follower.files(), 1);
+    assert_eq!(rig.follower.ready.len(), 1);
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    assert_eq!(rig.lost(), []);
+}
