@@ -396,6 +396,13 @@ impl Tracker {
     pub(crate) fn resize(&self, slot: Slot, size: u64) {
         self.change(slot, |source| source.size = size);
     }
+
+    /// So many bytes of the file that were not read are lost, and counted: the next run of the agent does not count them again.
+    pub(crate) fn lost(&self, slot: Slot, bytes: u64) {
+        self.change(slot, |source| {
+            source.size = source.size.saturating_sub(bytes).max(source.read_to);
+        });
+    }
 }
 
 impl TrackedSource {

@@ -30,14 +30,48 @@ const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
 
 const QUOTES: &str = "a value that begins with a quote ends with one; a quote within it is doubled";
 
+/// What the first rows tell of a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Null where no row has a value. Times are nanoseconds.
+    pub(crate) ty: DataType,
+    /// It has a whole number that no float holds.
+    pub(crate) is_wide: bool,
+    /// It has a time that nanoseconds do not hold.
+    pub(crate) is_far: bool,
+    /// It has a time of which microseconds lose digits.
+    pub(crate) is_fine: bool,
+}
+
+impl Found {
+    /// What holds the values of two columns of one name.
+    pub(crate) fn with(&self, other: &Found) -> Found {
+        Found {
+            ty: common(&self.ty, &other.ty),
+            is_wide: self.is_wide | other.is_wide,
+            is_far: self.is_far | other.is_far,
+            is_fine: self.is_fine | other.is_fine,
+        }
+    }
+
+    /// The type that falsifies none of the values.
+    pub(crate) fn exact(&self) -> DataType {
+        match &self.ty {
+            DataType::Float64 if self.is_wide => DataType::Utf8View,
+            DataType::Timestamp(..) if self.is_far && self.is_fine => DataType::Utf8View,
+            DataType::Timestamp(_, zone) if self.is_far => {
+                DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+            }
+            ty => ty.clone(),
+        }
+    }
+}
+
 /// What the first rows of a file tell.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) names: Vec<String>,
-    /// Null where no row has a value.
-    pub(crate) types: Vec<DataType>,
-    /// Whether a column has a whole number that no float holds.
-    pub(crate) are_wide: Vec<bool>,
+    pub(crate) columns: Vec<Found>,
     /// What stands between two fields.
     pub(crate) delimiter: u8,
 }
@@ -109,29 +143,23 @@ impl Head {
             .with_delimiter(delimiter);
         let found = format.infer_schema(&bytes[..], Some(ROWS_SAMPLED));
         let (found, _) = found.map_err(|error| Error::failure(format!("{name}: {error}")))?;
-        let ty = |(at, field): (usize, &FieldRef)| column_type(at, field.data_type(), rows);
-        let types = found.fields().iter().enumerate().map(ty).collect();
+        let column = |(at, field): (usize, &FieldRef)| found_of(at, field.data_type(), rows);
         Ok(Some(Head {
             names,
-            types,
-            are_wide: (0..header.len()).map(|at| is_wide(at, rows)).collect(),
+            columns: found.fields().iter().enumerate().map(column).collect(),
             delimiter,
         }))
     }
 }
 
 /// The type of a column that has the values of two; text has all.
-pub(crate) fn common(a: &DataType, b: &DataType) -> DataType {
+fn common(a: &DataType, b: &DataType) -> DataType {
     use DataType::{Date32, Float64, Int64, Null, Timestamp};
     match (a, b) {
         (Null, other) | (other, Null) => other.clone(),
         (Int64, Float64) | (Float64, Int64) => Float64,
         (Date32, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date32) => {
             Timestamp(*unit, zone.clone())
-        }
-        // Of both, the one that has years beyond 2262.
-        (Timestamp(a, zone), Timestamp(b, other)) if zone == other => {
-            Timestamp(*a.min(b), zone.clone())
         }
         (a, b) if a == b => a.clone(),
         _ => DataType::Utf8View,
@@ -251,40 +279,64 @@ fn line(row: &ByteRecord) -> u64 {
     row.position().map_or(0, Position::line)
 }
 
-/// The type that Arrow found, but for numbers that are more than a number, and for what only looks like a time.
-fn column_type(at: usize, found: &DataType, rows: &[ByteRecord]) -> DataType {
+/// What Arrow found, but for numbers that are more than a number, and for what only looks like a time.
+fn found_of(at: usize, found: &DataType, rows: &[ByteRecord]) -> Found {
+    let is_wide = is_wide(at, rows);
+    let of = |ty: DataType| Found {
+        ty,
+        is_wide,
+        is_far: false,
+        is_fine: false,
+    };
     let mut values = rows.iter().filter_map(|row| row.get(at));
     match found {
-        DataType::Utf8 => DataType::Utf8View,
-        DataType::Int64 | DataType::Float64 if values.any(has_leading_zero) => DataType::Utf8View,
-        DataType::Float64 if is_wide(at, rows) => DataType::Utf8View,
-        DataType::Date32 | DataType::Timestamp(..) => {
-            let texts = values.take(ROWS_SAMPLED).map(|value| {
-                let text = str::from_utf8(value).ok()?;
-                (!text.is_empty()).then_some(text)
-            });
-            let texts: StringArray = texts.collect();
-            let has_all = |ty: &DataType| {
-                let made = cast(&texts, ty);
-                made.is_ok_and(|made| made.null_count() == texts.null_count())
-            };
-            let found = match found {
-                DataType::Timestamp(_, zone) => {
-                    // Later times may be finer than the first ones; those of databases may be beyond 2262.
-                    let finest = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
-                    let widest = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
-                    if has_all(&finest) { finest } else { widest }
-                }
-                date => date.clone(),
-            };
-            if has_all(&found) {
-                found
-            } else {
-                DataType::Utf8View
-            }
+        DataType::Int64 | DataType::Float64 if values.any(has_leading_zero) => {
+            of(DataType::Utf8View)
         }
-        found => found.clone(),
+        DataType::Utf8 => of(DataType::Utf8View),
+        DataType::Float64 if is_wide => of(DataType::Utf8View),
+        DataType::Date32 => times(DataType::Date32, None, values).unwrap_or(of(DataType::Utf8View)),
+        DataType::Timestamp(_, zone) => {
+            let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+            let found = times(nanoseconds, zone.clone(), values);
+            found.unwrap_or(of(DataType::Utf8View))
+        }
+        found => of(found.clone()),
     }
+}
+
+/// A column of times or dates; `None` if a value only looks like one.
+fn times<'v>(
+    ty: DataType,
+    zone: Option<Arc<str>>,
+    values: impl Iterator<Item = &'v [u8]>,
+) -> Option<Found> {
+    let texts = values.take(ROWS_SAMPLED).map(|value| {
+        let text = str::from_utf8(value).ok()?;
+        (!text.is_empty()).then_some(text)
+    });
+    let texts: StringArray = texts.collect();
+    let has_all = |ty: &DataType| {
+        let made = cast(&texts, ty);
+        made.is_ok_and(|made| made.null_count() == texts.null_count())
+    };
+    let widest = match &ty {
+        DataType::Date32 => DataType::Date32,
+        _ => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+    };
+    has_all(&widest).then(|| Found {
+        ty,
+        is_wide: false,
+        is_far: !has_all(&DataType::Timestamp(TimeUnit::Nanosecond, zone)),
+        is_fine: texts.iter().flatten().any(is_fine),
+    })
+}
+
+/// Whether a time has digits below a microsecond.
+fn is_fine(text: &str) -> bool {
+    let digits = text.split_once('.').map_or("", |(_, digits)| digits);
+    let digits = digits.bytes().take_while(u8::is_ascii_digit);
+    digits.skip(6).any(|digit| digit != b'0')
 }
 
 /// Whether a value is a whole number beyond 2^53.

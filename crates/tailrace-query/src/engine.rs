@@ -138,7 +138,8 @@ impl Engine {
             reads_stream |= found.reads_stream;
             added.insert(table.table().to_owned(), found.added);
         }
-        if !has_logs {
+        // Those of `logs` may be meant, though this query does not read it.
+        if !has_logs && (columns_of_csv.is_some() || inputs.is_empty()) {
             self.check_columns(columns_of_csv.as_deref())?;
         }
         without_added(&mut query, added)?;

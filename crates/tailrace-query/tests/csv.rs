@@ -295,6 +295,24 @@ fn later_times_and_dates_are_not_cut() {
         many("9999-12-31T00:00:00Z", "2026-01-01T00:00:00.000001Z"),
         "{\"t\":\"2026-01-01T00:00:00.000001\"}\n"
     );
+    // What neither has is text.
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, time: &str| {
+        std::fs::write(dir.path().join(name), format!("t\n{time}\n")).unwrap();
+    };
+    write("a.csv", "9999-12-31T00:00:00");
+    write("b.csv", "2026-01-01T00:00:00.123456789");
+    let both = || rows_in(dir.path(), "SELECT t FROM 'DIR/[ab].csv' ORDER BY t");
+    assert_eq!(
+        both(),
+        "{\"t\":\"2026-01-01T00:00:00.123456789\"}\n{\"t\":\"9999-12-31T00:00:00\"}\n"
+    );
+    write("a.csv", "9999-12-31");
+    write("b.csv", "2026-01-01T00:00:00.5");
+    assert_eq!(
+        both(),
+        "{\"t\":\"2026-01-01T00:00:00.500\"}\n{\"t\":\"9999-12-31T00:00:00\"}\n"
+    );
     assert_eq!(many("2026-01-01", "2026-01-02"), "{\"t\":\"2026-01-02\"}\n");
     for later in [
         "2026-01-01T05:00:00Z",

@@ -110,6 +110,7 @@ fn names_are_looked_at_for_what_was_meant() {
     for sql in [
         "SELECT name.first FROM logs",
         "SELECT name['first'] FROM logs",
+        "SELECT logs.k, name.first FROM logs",
     ] {
         check(
             sql,

@@ -120,6 +120,10 @@ impl Reader {
                 break;
             }
         }
+        if !self.meanwhile.is_empty() {
+            let nothing = self.pool.take();
+            self.submit(nothing, &mut events);
+        }
         self.input.close(&mut events);
         for event in events {
             self.source_event(event);
@@ -150,7 +154,7 @@ impl Reader {
             if more {
                 continue;
             }
-            if events.is_empty() {
+            if events.is_empty() && self.meanwhile.is_empty() {
                 let until_quiet = self.quiet.next(Instant::now());
                 if until_quiet == Some(Duration::ZERO) {
                     return false;

@@ -123,7 +123,7 @@ fn grouped(inputs: Vec<Input>) -> anyhow::Result<Vec<Group>> {
     for input in inputs {
         let (has_footer, schema) = head(&input)?;
         let is_of = |group: &&mut Group| group.has_footer == has_footer && group.schema == schema;
-        match groups.last_mut().filter(is_of) {
+        match groups.iter_mut().find(is_of) {
             Some(group) => group.inputs.push(input),
             None => groups.push(Group {
                 has_footer,
@@ -148,6 +148,12 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
                 bytes = rest;
             }
         }
+        // Room would be made for what it says is its length, whatever follows.
+        let head = bytes.strip_prefix(&arrow_lengths::MESSAGE).unwrap_or(bytes);
+        let len = head.first_chunk().map(|len| u32::from_le_bytes(*len));
+        if len.is_none_or(|len| len as usize > bytes.len()) {
+            return None;
+        }
         // It panics at some of what is damaged.
         let read = catch_unwind(|| StreamReader::try_new(bytes, None));
         Some(read.ok()?.ok()?.schema())
@@ -169,5 +175,7 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
     if let Some(column) = named_twice(&schema) {
         bail!("{name}: it has more than one column `{column}`");
     }
-    Ok((has_footer, schema))
+    // Writers keep the number of rows beside the columns, which is another one in each file.
+    let columns = Schema::new(schema.fields().clone());
+    Ok((has_footer, Arc::new(columns)))
 }

@@ -12,7 +12,7 @@ use arrow::ipc::{Block, root_as_footer, root_as_message};
 /// The length of the footer and the mark behind it.
 const END: u64 = 10;
 /// What a message begins with, before its length.
-const MESSAGE: [u8; 4] = [0xff; 4];
+pub(super) const MESSAGE: [u8; 4] = [0xff; 4];
 
 const CUT: &str = "it ends too early: it was cut off, or is still being written";
 const DAMAGED: &str = "it is damaged: a part of it is longer than the file";

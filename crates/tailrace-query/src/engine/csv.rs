@@ -18,7 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::Engine;
 use super::csv_dates::date_of;
-use crate::csv_head::{Head, common};
+use crate::csv_head::{Found, Head};
 use crate::error::{Error, text_of};
 use crate::input::Input;
 use crate::table::data_type;
@@ -152,27 +152,21 @@ impl Engine {
 fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
     let is_many = inputs.len() > 1;
     let mut groups: Vec<Group> = Vec::new();
-    let mut columns = Columns::new();
-    // Columns of whole numbers that a float would falsify, where other files have fractions.
-    let mut wide: Vec<String> = Vec::new();
+    let mut columns: Vec<(String, Found)> = Vec::new();
     for (input, head) in heads(inputs, is_many) {
         let Some(head) = head? else {
             // An empty file has no rows.
             continue;
         };
-        let found = head.names.iter().zip(head.types).zip(head.are_wide);
-        for ((name, ty), is_wide) in found {
-            if is_wide && !wide.contains(name) {
-                wide.push(name.clone());
-            }
+        for (name, found) in head.names.iter().zip(head.columns) {
             match columns.iter_mut().find(|(known, _)| known == name) {
-                Some((_, known)) => *known = common(known, &ty),
-                None => columns.push((name.clone(), ty)),
+                Some((_, known)) => *known = known.with(&found),
+                None => columns.push((name.clone(), found)),
             }
         }
         let is_of =
             |group: &&mut Group| group.names == head.names && group.delimiter == head.delimiter;
-        match groups.last_mut().filter(is_of) {
+        match groups.iter_mut().find(is_of) {
             Some(group) => group.inputs.push(input),
             None => groups.push(Group {
                 names: head.names,
@@ -181,11 +175,8 @@ fn grouped(inputs: Vec<Input>) -> Result<(Vec<Group>, Columns), Error> {
             }),
         }
     }
-    for (_, ty) in columns.iter_mut().filter(|(name, _)| wide.contains(name)) {
-        if *ty == DataType::Float64 {
-            *ty = DataType::Utf8View;
-        }
-    }
+    let columns = columns.into_iter();
+    let columns = columns.map(|(name, found)| (name, found.exact())).collect();
     Ok((groups, columns))
 }
 

@@ -211,7 +211,12 @@ impl Engine {
 
 /// A name that is no table and no file; with a dot it was meant to be a file.
 fn no_table(sql: &str, name: &str, has_dot: bool) -> Error {
-    if sql.contains(&format!("'{name}'")) {
+    let quoted = format!("'{name}'");
+    let is_read = |(at, _): (usize, &str)| {
+        let before = sql[..at].trim_end().to_ascii_uppercase();
+        before.ends_with("FROM") || before.ends_with("JOIN")
+    };
+    if sql.match_indices(&quoted).any(is_read) {
         return Error {
             place: word_in(sql, name),
             ..Error::failure(format!("{name}: there is no such file"))

@@ -1,6 +1,9 @@
 //! Fields of objects, as SQL writes them: `http.status` and `http['status']`. Of lines, objects are JSON, which `->` reaches into.
 
-use datafusion::sql::sqlparser::ast::{self, AccessExpr, Expr, Subscript};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{self, AccessExpr, Expr, Subscript, TableFactor, Visitor};
+use tailrace_sql::walk::walk;
 
 use super::Error;
 use super::planning::{find, place_of};
@@ -10,7 +13,10 @@ pub(super) fn of_field(text: &str, query: &ast::Query, has_lines: bool) -> Optio
     if !text.contains("Cannot access field at argument") {
         return None;
     }
-    let found = find(query, |expr| reached(expr).is_some());
+    // The first part may be a table.
+    let tables = tables(query);
+    let is_one = |(object, _): (String, String)| !tables.contains(&object);
+    let found = find(query, |expr| reached(expr).is_some_and(is_one));
     let reached = found.as_ref().and_then(reached);
     let hint = match &reached {
         Some((object, field)) if has_lines => format!(
@@ -24,6 +30,28 @@ pub(super) fn of_field(text: &str, query: &ast::Query, has_lines: bool) -> Optio
         hint: Some(hint),
         ..Error::usage(format!("{object} has no fields that `.` and `[...]` reach"))
     })
+}
+
+/// The names of tables in a query, and what else they are called there.
+fn tables(query: &ast::Query) -> Vec<String> {
+    let mut tables = Tables(Vec::new());
+    let _ = walk(query, &mut tables);
+    tables.0
+}
+
+struct Tables(Vec<String>);
+
+impl Visitor for Tables {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias, .. } = table {
+            self.0.push(name.to_string());
+            self.0
+                .extend(alias.iter().map(|alias| alias.name.to_string()));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// An object and the field of it that an expression asks for.

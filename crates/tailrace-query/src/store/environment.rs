@@ -4,24 +4,30 @@
 use anyhow::ensure;
 use http::Uri;
 
-const ADDRESSES: [&str; 5] = [
+const ADDRESSES: [&str; 7] = [
     "AWS_ENDPOINT",
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL_STS",
+    "AWS_METADATA_ENDPOINT",
     "AZURE_ENDPOINT",
     "AZURE_STORAGE_ENDPOINT",
 ];
 /// They become parts of addresses and headers.
-const PLAIN: [&str; 9] = [
+const PLAIN: [&str; 13] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_DEFAULT_REGION",
     "AWS_REGION",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
+    "AWS_TOKEN",
     "AZURE_STORAGE_ACCESS_KEY",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_MASTER_KEY",
+    "AZURE_STORAGE_SAS_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN",
 ];
 
 /// Checks what the environment says of stores with this scheme; `of` gives the value of a name.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use serde_json::Value;
 use tailrace_testkit::{Answer, Collector};
@@ -113,66 +114,71 @@ fn an_end_in_an_outage_says_what_a_truncation_took() {
     }
 }
 
-/// While the server refuses everything and no more can be read, a file comes and goes: no end of the agent hides that.
+/// An agent whose server refuses everything, and that can read no more.
+fn held_back(bench: &Bench, collector: &Collector) -> Agent {
+    collector.always(Answer::status(503));
+    let settings = format!(
+        "      compression: none\n    queue: {{max_bytes: 5MiB}}\nshutdown: {{grace: 0s}}\n{ADMIN}"
+    );
+    bench.pipeline(&collector.endpoint(), "json", &settings);
+    append(&bench.log("a.log"), &lines(0..200_000));
+    let agent = bench.start();
+    // Until the ledger stays as it is.
+    let (mut read_before, mut alike) = (0, 0);
+    until(
+        || {
+            let read = ledger(&agent)["read_bytes"].as_u64().unwrap();
+            let is_alike = std::mem::replace(&mut read_before, read) == read && read > 0;
+            alike = if is_alike { alike + 1 } else { 0 };
+            alike == 50
+        },
+        || ledger(&agent).to_string(),
+    );
+    agent
+}
+
+/// What the agent knows of a file.
+fn source(agent: &Agent, path: &Path) -> Option<Value> {
+    let sources = ledger(agent)["sources"].as_array().unwrap().clone();
+    let is_it = |source: &Value| source["path"] == path.to_str().unwrap();
+    sources.into_iter().find(is_it)
+}
+
+/// Ends an agent once a checkpoint speaks of this file: what none was written of yet, nobody knows after a kill.
+fn end(bench: &Bench, agent: Agent, file: &str, is_killed: bool) {
+    if !is_killed {
+        assert_eq!(agent.terminate().code(), Some(3));
+        return;
+    }
+    let checkpoint = || {
+        let kept = fs::read_dir(bench.path("data")).unwrap();
+        let kept = kept.map(|it| it.unwrap().path());
+        let kept = kept.filter(|it| it.to_string_lossy().contains("checkpoint."));
+        let texts = kept.filter_map(|it| fs::read(it).ok());
+        texts
+            .map(|text| String::from_utf8_lossy(&text).into_owned())
+            .collect::<String>()
+    };
+    until(|| checkpoint().contains(file), checkpoint);
+    agent.kill();
+}
+
+/// While no more can be read, a file comes and goes: no end of the agent hides that.
 #[test]
 fn what_is_deleted_unread_in_an_outage_is_counted() {
     for is_killed in [false, true] {
         let (bench, collector) = (Bench::new(), Collector::start());
-        collector.always(Answer::status(503));
-        let settings = format!(
-            "      compression: none\n    queue: {{max_bytes: 5MiB}}\nshutdown: {{grace: 0s}}\n{ADMIN}"
-        );
-        bench.pipeline(&collector.endpoint(), "json", &settings);
-        append(&bench.log("a.log"), &lines(0..200_000));
-        let agent = bench.start();
+        let agent = held_back(&bench, &collector);
         let (b, bytes) = (bench.log("b.log"), lines(200_000..201_000));
-        let lost = bytes.len() as u64;
-        let number = |key: &str| ledger(&agent)[key].as_u64().unwrap();
-        // It reads until nothing more can be taken: the ledger stays as it is.
-        let (mut read_before, mut alike) = (0, 0);
-        until(
-            || {
-                let read = number("read_bytes");
-                let is_alike = std::mem::replace(&mut read_before, read) == read && read > 0;
-                alike = if is_alike { alike + 1 } else { 0 };
-                alike == 50
-            },
-            || ledger(&agent).to_string(),
-        );
         append(&b, &bytes);
-        let of_b = || {
-            let sources = ledger(&agent)["sources"].as_array().unwrap().clone();
-            let path = b.to_str().unwrap();
-            sources.into_iter().find(|source| source["path"] == path)
-        };
+        let lost = bytes.len() as u64;
         until(
-            || of_b().is_some_and(|b| b["size"] == lost),
+            || source(&agent, &b).is_some_and(|b| b["size"] == lost),
             || ledger(&agent).to_string(),
         );
-        assert_eq!(of_b().unwrap()["read_to"], 0);
-        let own_log = agent.log_path();
-        if is_killed {
-            // What a checkpoint was not yet written of, nobody knows.
-            let checkpoint = || {
-                let data = fs::read_dir(bench.path("data"))
-                    .unwrap()
-                    .map(|file| file.unwrap());
-                let kept =
-                    data.filter(|file| file.path().to_string_lossy().contains("checkpoint."));
-                let texts = kept.filter_map(|file| fs::read(file.path()).ok());
-                texts
-                    .map(|text| String::from_utf8_lossy(&text).into_owned())
-                    .collect::<String>()
-            };
-            until(|| checkpoint().contains("b.log"), checkpoint);
-            agent.kill();
-            fs::remove_file(&b).unwrap();
-        } else {
-            fs::remove_file(&b).unwrap();
-            assert_eq!(agent.terminate().code(), Some(3));
-            let said = fs::read_to_string(own_log).unwrap();
-            assert!(said.contains("b.log"), "{said}");
-        }
+        assert_eq!(source(&agent, &b).unwrap()["read_to"], 0);
+        end(&bench, agent, "b.log", is_killed);
+        fs::remove_file(&b).unwrap();
         collector.always(Answer::ok());
         let agent = bench.start();
         collector.wait_records(200_000);
@@ -181,6 +187,34 @@ fn what_is_deleted_unread_in_an_outage_is_counted() {
             || ledger(&agent).to_string(),
         );
         assert_eq!(ledger(&agent)["lost_files"]["vanished"], 1);
+        assert_eq!(agent.terminate().code(), Some(0));
+    }
+}
+
+/// What is cut while no more can be read is counted once, by the agent that saw it.
+#[test]
+fn what_is_cut_unread_in_an_outage_is_counted_once() {
+    for is_killed in [false, true] {
+        let (bench, collector) = (Bench::new(), Collector::start());
+        let agent = held_back(&bench, &collector);
+        let (b, bytes) = (bench.log("b.log"), lines(200_000..201_000));
+        append(&b, &bytes);
+        let lost = bytes.len() as u64;
+        until(
+            || source(&agent, &b).is_some_and(|b| b["size"] == lost),
+            || ledger(&agent).to_string(),
+        );
+        fs::write(&b, lines(201_000..201_010)).unwrap();
+        until(
+            || ledger(&agent)["lost_bytes"]["truncated"] == lost,
+            || ledger(&agent).to_string(),
+        );
+        end(&bench, agent, "\"generation\":1", is_killed);
+        collector.always(Answer::ok());
+        let agent = bench.start();
+        collector.wait_records(200_010);
+        let lost = &ledger(&agent)["lost_bytes"];
+        assert_eq!(lost["truncated"].as_u64().unwrap_or(0), 0, "{lost}");
         assert_eq!(agent.terminate().code(), Some(0));
     }
 }

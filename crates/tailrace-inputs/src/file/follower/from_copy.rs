@@ -201,11 +201,9 @@ impl Follower {
         events: &mut Vec<FileEvent>,
     ) -> io::Result<bool> {
         let waits = self.has_to_wait(slot);
-        let Some(CompressedCopy { original, .. }) = self.copy_of(slot) else {
+        if !self.report_unread_copy(slot, events) {
             return Ok(false);
-        };
-        let Original { size, mid_line } = *original;
-        self.report_copy(slot, size, mid_line, events);
+        }
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
@@ -269,6 +267,16 @@ impl Follower {
                 reason: LossReason::of_gzip(error),
             });
         }
+    }
+
+    /// Reports a compressed file as it stands. False if it is none.
+    pub(super) fn report_unread_copy(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+        let Some(CompressedCopy { original, .. }) = self.copy_of(slot) else {
+            return false;
+        };
+        let Original { size, mid_line } = *original;
+        self.report_copy(slot, size, mid_line, events);
+        true
     }
 
     fn copy_of(&self, slot: u32) -> Option<&CompressedCopy> {

@@ -19,6 +19,10 @@ impl Follower {
             let mut before = None;
             // A file is known before those that had its path after it.
             while self.may_have_changed(slot) {
+                if !self.has_room_for(slot) {
+                    self.has_changed = true;
+                    break;
+                }
                 let older = self.unreported_before(slot);
                 let turn = older.filter(|older| self.may_have_changed(*older));
                 let turn = turn.unwrap_or(slot);
@@ -35,18 +39,26 @@ impl Follower {
         file.is_some_and(|file| file.turn == Turn::Changed)
     }
 
+    /// Whether the file is open, or can be.
+    fn has_room_for(&mut self, slot: u32) -> bool {
+        let file = self.files[slot as usize].as_ref();
+        let is_open = file.is_none_or(|file| file.is_open() || file.is_copied());
+        is_open || self.open_files < self.config.open_files_max || self.close_idle()
+    }
+
     /// False if it had no turn.
     fn look_at(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
-        let Some(file) = &mut self.files[slot as usize] else {
-            return false;
-        };
-        if !file.is_open() && self.open_files >= self.config.open_files_max {
+        if !self.has_room_for(slot) {
             self.has_changed = true;
             return false;
         }
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
         file.turn = Turn::Known;
         if file.is_copied() {
             // What is compressed stays as it is.
+            self.report_unread_copy(slot, events);
             return true;
         }
         let again = match self.serve_nothing(slot, events) {

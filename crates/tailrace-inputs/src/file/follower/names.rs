@@ -16,7 +16,7 @@ use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{FileEvent, LossReason, ProblemKind};
 use crate::file::discover::Found;
 use crate::file::gzip;
-use crate::file::tracked::{File, is_absent};
+use crate::file::tracked::{File, Turn, is_absent};
 use crate::file::watch::{ChangeKind, Changes};
 use crate::identity::Inode;
 use crate::meta::{Meta, find_inode};
@@ -463,7 +463,7 @@ impl Follower {
     /// It was not before the changes were taken last, or it would have been reported then.
     fn was_written_to(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
-            && !file.is_queued()
+            && file.turn != Turn::Changed
             && let Some(pace) = file.pace_if_any()
         {
             pace.growth.seen_to(self.drained_at);

@@ -138,11 +138,13 @@ impl Follower {
             return Ok(Err(false));
         };
         if !file.is_open() {
+            // Before it is open itself, or it could be the one that is closed.
+            self.make_room_for_one();
+            let Some(file) = &mut self.files[slot as usize] else {
+                return Ok(Err(false));
+            };
             match file.open(&self.roots)? {
-                Open::Done => {
-                    self.open_files += 1;
-                    self.limit_open_files();
-                }
+                Open::Done => self.open_files += 1,
                 Open::Stale(names) => return Ok(Err(self.not_there(slot, &names, events))),
                 Open::Outside(target) => {
                     self.leave_out(slot, &target, events);
@@ -584,8 +586,8 @@ impl Follower {
         }
     }
 
-    fn limit_open_files(&mut self) {
-        while self.open_files > self.config.open_files_max.max(1) {
+    fn make_room_for_one(&mut self) {
+        while self.open_files >= self.config.open_files_max.max(1) {
             if !self.close_idle() {
                 break;
             }
@@ -594,7 +596,7 @@ impl Follower {
 
     /// Closes the file that has been idle for longest. False if there is none that could be opened
     /// again.
-    fn close_idle(&mut self) -> bool {
+    pub(super) fn close_idle(&mut self) -> bool {
         while let Some(slot) = self.idle.pop_front() {
             let Some(file) = &mut self.files[slot as usize] else {
                 continue;

@@ -179,13 +179,13 @@ impl Reader {
                 None
             }
             FileEvent::Lost {
+                source,
                 path,
                 bytes,
                 reason,
-                ..
             } => {
                 self.report_loss(&path, bytes, reason);
-                None
+                self.with_slot(source?, |slot| tracker.lost(slot, bytes))
             }
             FileEvent::Truncated {
                 path,
