@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tailrace_testkit::{Answer, Collector};
@@ -144,6 +144,19 @@ fn source(agent: &Agent, path: &Path) -> Option<Value> {
     sources.into_iter().find(is_it)
 }
 
+/// Writes a file of which such an agent reads nothing, and waits until it knows how long that is.
+fn unread(bench: &Bench, agent: &Agent) -> (PathBuf, u64) {
+    let (path, bytes) = (bench.log("b.log"), lines(200_000..201_000));
+    append(&path, &bytes);
+    let len = bytes.len() as u64;
+    until(
+        || source(agent, &path).is_some_and(|b| b["size"] == len),
+        || ledger(agent).to_string(),
+    );
+    assert_eq!(source(agent, &path).unwrap()["read_to"], 0);
+    (path, len)
+}
+
 /// Ends an agent once a checkpoint speaks of this file: what none was written of yet, nobody knows after a kill.
 fn end(bench: &Bench, agent: Agent, file: &str, is_killed: bool) {
     if !is_killed {
@@ -169,14 +182,7 @@ fn what_is_deleted_unread_in_an_outage_is_counted() {
     for is_killed in [false, true] {
         let (bench, collector) = (Bench::new(), Collector::start());
         let agent = held_back(&bench, &collector);
-        let (b, bytes) = (bench.log("b.log"), lines(200_000..201_000));
-        append(&b, &bytes);
-        let lost = bytes.len() as u64;
-        until(
-            || source(&agent, &b).is_some_and(|b| b["size"] == lost),
-            || ledger(&agent).to_string(),
-        );
-        assert_eq!(source(&agent, &b).unwrap()["read_to"], 0);
+        let (b, lost) = unread(&bench, &agent);
         end(&bench, agent, "b.log", is_killed);
         fs::remove_file(&b).unwrap();
         collector.always(Answer::ok());
@@ -197,13 +203,7 @@ fn what_is_cut_unread_in_an_outage_is_counted_once() {
     for is_killed in [false, true] {
         let (bench, collector) = (Bench::new(), Collector::start());
         let agent = held_back(&bench, &collector);
-        let (b, bytes) = (bench.log("b.log"), lines(200_000..201_000));
-        append(&b, &bytes);
-        let lost = bytes.len() as u64;
-        until(
-            || source(&agent, &b).is_some_and(|b| b["size"] == lost),
-            || ledger(&agent).to_string(),
-        );
+        let (b, lost) = unread(&bench, &agent);
         fs::write(&b, lines(201_000..201_010)).unwrap();
         until(
             || ledger(&agent)["lost_bytes"]["truncated"] == lost,
