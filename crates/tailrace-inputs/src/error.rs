@@ -58,7 +58,9 @@ pub(crate) enum Kind {
         #[source]
         source: io::Error,
     },
-    #[error("data_dir {path} is not writable; the agent keeps its checkpoint there")]
+    #[error(
+        "data_dir {path} is not writable; the agent keeps its checkpoint there, so set `data_dir` to one that is"
+    )]
     DataDirWrite {
         path: PathBuf,
         #[source]

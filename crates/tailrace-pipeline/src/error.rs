@@ -32,7 +32,7 @@ pub(crate) enum Kind {
         output: String,
         source: tailrace_outputs::Error,
     },
-    #[error("the data directory {} cannot be used; set data_dir to one this user can write to", path.display())]
+    #[error("the data directory {} cannot be used", path.display())]
     DataDir {
         path: PathBuf,
         source: tailrace_inputs::Error,

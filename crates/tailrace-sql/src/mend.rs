@@ -5,6 +5,7 @@ mod interval;
 mod operators;
 mod regex;
 mod regexp_match;
+mod rounding;
 
 use std::sync::Arc;
 
@@ -40,7 +41,9 @@ pub fn mending_planner() -> Arc<dyn ExprPlanner> {
 /// The functions that take the place of DataFusion's.
 #[must_use]
 pub fn mending_functions() -> Vec<ScalarUDF> {
-    vec![regexp_match::function()]
+    let mut functions = vec![regexp_match::function()];
+    functions.extend(rounding::functions());
+    functions
 }
 
 /// What becomes of an expression over columns.

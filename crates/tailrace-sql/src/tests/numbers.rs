@@ -375,3 +375,22 @@ fn branches_of_a_union_have_one_type() {
     );
     assert_eq!(rows, [r#"0: v="x""#, r#"1: v="x""#, "0: v=5", "1: v=1.5"]);
 }
+
+#[test]
+fn floats_that_are_too_large_to_be_scaled_are_rounded_all_the_same() {
+    let lines = &[
+        r#"{"x":1e308}"#,
+        r#"{"x":-1.5e300}"#,
+        r#"{"x":9007199254740993.0}"#,
+        r#"{"x":2.25}"#,
+        r#"{"x":null}"#,
+    ];
+    let check = |expression: &str, expect: &str| assert_eq!(values(expression, lines), expect, "{expression}");
+    let same = "1e308 -1.5e300 9007199254740992.0";
+    check("round(x, 1)", &format!("{same} 2.3 NULL"));
+    check("trunc(x, 1)", &format!("{same} 2.2 NULL"));
+    check("round(x)", &format!("{same} 2.0 NULL"));
+    check("round(x, 400)", &format!("{same} 2.25 NULL"));
+    check("round(x, -400)", "0.0 0.0 0.0 0.0 NULL");
+    check("round(x, CASE WHEN x > 9 THEN 1 END)", "1e308 NULL 9007199254740992.0 NULL NULL");
+}
