@@ -231,6 +231,7 @@ fn part<'a>(query: &'a Query, scanned: &'a Scanned, rows: &'a Rows) -> Part<'a> 
         },
         columns,
         overflow: scanned.overflow.as_ref(),
+        overflow_except: Vec::new(),
         failed: &[],
     }
 }

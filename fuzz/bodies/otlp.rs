@@ -175,6 +175,7 @@ impl Table {
             rows: None,
             columns,
             overflow: Some(&self.overflow),
+            overflow_except: Vec::new(),
             failed: &[],
         }];
         self.check_requests(&envelope, &parts);

@@ -196,7 +196,7 @@ impl Line<'_> {
         };
         for (key, value) in Members::new(overflow.value(self.record)) {
             // What is escaped stays so: this is shown, not parsed.
-            if !self.plan.has_column(key.text, self.row, self.record) {
+            if !self.plan.excepts(&key) && !self.plan.has_column(key.text, self.row, self.record) {
                 self.pair(key.text, of_json(value));
             }
         }

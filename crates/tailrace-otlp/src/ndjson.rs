@@ -120,7 +120,8 @@ fn write_row(
     }
     if let Some(overflow) = plan.overflow.filter(|overflow| overflow.is_valid(record)) {
         let object = keys.open();
-        for (key, value) in Members::new(overflow.value(record)) {
+        let members = Members::new(overflow.value(record));
+        for (key, value) in members.filter(|(key, _)| !plan.excepts(key)) {
             let is_wanted = |key: &[u8]| {
                 std::str::from_utf8(key).is_ok_and(|name| !plan.has_column(name, row, record))
             };

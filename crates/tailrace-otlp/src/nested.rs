@@ -11,7 +11,7 @@ mod scalar;
 mod shapes;
 mod walk;
 
-use tailrace_model::json::{self, Kind, Members, Value};
+use tailrace_model::json::{self, Kind, Value};
 
 use crate::any::{ARRAY, Flat, KEY, KVLIST, NESTING_MAX, VALUE, VALUES, Values};
 use crate::keys::{Object, Span};
@@ -119,17 +119,16 @@ impl Values {
         }
     }
 
-    /// The members of the JSON object that `text` is, as attributes with field `tag`, as far as
-    /// `is_new` lets their keys through and none occurs twice. The keys stay open in `object`. Where
-    /// the text is not JSON the members end.
-    pub(crate) fn members(
+    /// Members of a JSON object as attributes with field `tag`, as far as `is_new` lets their keys through and none occurs
+    /// twice. The keys stay open in `object`.
+    pub(crate) fn members<'t>(
         &mut self,
         tag: u8,
-        text: &str,
+        members: impl Iterator<Item = (Value<'t>, Value<'t>)>,
         object: Object,
         is_new: impl Fn(&[u8]) -> bool,
     ) {
-        for (key, value) in Members::new(text) {
+        for (key, value) in members {
             let Some(key) = self.keys.insert(object, &key, &is_new) else {
                 self.stats.duplicate_keys += 1;
                 continue;

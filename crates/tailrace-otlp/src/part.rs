@@ -40,6 +40,8 @@ pub struct Part<'a> {
     pub columns: Vec<Column<'a>>,
     /// By record: further members, as the text of a JSON object; null where there are none.
     pub overflow: Option<&'a StringViewArray>,
+    /// Of these, the names that are not written: the query leaves them out, or gives their names to columns of its own.
+    pub overflow_except: Vec<&'a str>,
     /// Computed values that could not be computed, ascending: they are present and empty, so that nothing else takes
     /// their place, and their rows are marked.
     pub failed: &'a [FailedValue],
@@ -238,6 +240,7 @@ mod tests {
                 rows: *rows,
                 columns: Vec::new(),
                 overflow: None,
+                overflow_except: Vec::new(),
                 failed: &[],
             })
             .collect();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tailrace_model::json::Kind;
+use tailrace_model::json::{self, Kind};
 use tailrace_model::reserved::BODY;
 
 use crate::any::push_prefix;
@@ -35,6 +35,7 @@ pub(crate) struct PartPlan<'a> {
     /// The first column of each name.
     first: HashMap<&'a str, u32>,
     pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
+    overflow_except: Vec<&'a str>,
 }
 
 pub(crate) struct ColumnPlan<'a> {
@@ -79,6 +80,7 @@ impl<'a> PartPlan<'a> {
             computes_body: part.columns.iter().any(is_computed_body),
             first: HashMap::with_capacity(part.columns.len()),
             overflow: part.overflow,
+            overflow_except: part.overflow_except.clone(),
         };
         let mut last: HashMap<&str, u32> = HashMap::new();
         for (at, column) in part.columns.iter().enumerate() {
@@ -91,8 +93,10 @@ impl<'a> PartPlan<'a> {
                 .push(ColumnPlan::new(column, failed, before, prefixes));
         }
         for (field, candidates) in Field::ALL.into_iter().zip(&mut plan.candidates) {
+            let decides = |name: &str| field != Field::Body || !plan.computes_body || name == body;
             let ranked = |(at, column): (usize, &Column<'_>)| {
-                Some((mapping.rank(field, column.name)?, at as u32))
+                let rank = mapping.rank(field, column.name)?;
+                decides(column.name).then_some((rank, at as u32))
             };
             let mut ranks: Vec<_> = part.columns.iter().enumerate().filter_map(ranked).collect();
             ranks.sort_unstable();
@@ -164,6 +168,12 @@ impl<'a> PartPlan<'a> {
     pub(crate) fn has_column(&self, name: &str, row: usize, record: usize) -> bool {
         self.columns_named(name)
             .any(|column| !self.cell(column, row, record).is_absent())
+    }
+
+    /// Whether the query decides about this key of the overflow: it is not written.
+    pub(crate) fn excepts(&self, key: &json::Value<'_>) -> bool {
+        let is = |name: &str| self.overflow_except.contains(&name);
+        !self.overflow_except.is_empty() && json::unescaped(key).is_some_and(|name| is(&name))
     }
 
     /// Whether any column has this name.

@@ -2,6 +2,7 @@
 //! flags. Which columns are lifted was decided before (`lift.rs`).
 
 use arrow::array::Array;
+use tailrace_model::json::Members;
 use tailrace_zstd::Column;
 
 use super::drafts::Finished;
@@ -133,7 +134,8 @@ impl OtlpEncoder {
                 let name = std::str::from_utf8(key).unwrap_or_default();
                 !plan.has_column(name, row.row, row.record)
             };
-            self.values.members(ATTRIBUTES, overflow, object, is_new);
+            let members = Members::new(overflow).filter(|(key, _)| !plan.excepts(key));
+            self.values.members(ATTRIBUTES, members, object, is_new);
         }
         let mut start = 0;
         let sources = facts.names.iter().map(|(name, end)| {

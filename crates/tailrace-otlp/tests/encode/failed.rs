@@ -40,6 +40,7 @@ fn encode(
             column("body", &log, Some(&kinds), Index::Record),
         ],
         overflow: None,
+        overflow_except: Vec::new(),
         failed: &[FailedValue { row: 0, column: 0 }],
     };
     let envelope = Envelope {

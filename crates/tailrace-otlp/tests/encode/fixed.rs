@@ -51,6 +51,7 @@ fn encode(
         rows: None,
         columns: columns.collect(),
         overflow: overflow.as_ref(),
+        overflow_except: Vec::new(),
         failed: &[],
     };
     let envelope = Envelope {
@@ -458,6 +459,7 @@ fn no_rows_no_request() {
             rows: Some(&[]),
             columns,
             overflow: None,
+            overflow_except: Vec::new(),
             failed: &[],
         }],
     ] {
@@ -487,6 +489,7 @@ fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
         rows: None,
         columns,
         overflow: Some(&overflow),
+        overflow_except: Vec::new(),
         failed: &[],
     };
     let envelope = Envelope {
@@ -526,6 +529,7 @@ fn uids(record_uid: bool, column: &str, uids: &[u128]) -> Vec<Option<String>> {
             index: Index::Record,
         }],
         overflow: None,
+        overflow_except: Vec::new(),
         failed: &[],
     };
     let envelope = Envelope {

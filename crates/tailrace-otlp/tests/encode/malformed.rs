@@ -43,6 +43,7 @@ fn encode(cells: &[(&str, u8, &str, bool)]) -> (LogRecord, String, String) {
         rows: None,
         columns: columns.collect(),
         overflow: None,
+        overflow_except: Vec::new(),
         failed: &[],
     };
     let (raw, malformed) = (

@@ -145,6 +145,7 @@ impl Table {
                 rows: part.rows.as_deref(),
                 columns: part.columns.iter().zip(&arrays[at]).map(handed).collect(),
                 overflow: overflows[at].as_ref(),
+                overflow_except: Vec::new(),
                 failed: &[],
             })
             .collect();

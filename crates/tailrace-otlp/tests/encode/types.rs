@@ -58,6 +58,7 @@ fn check(array: impl Array, expected: &[Option<(Any, &str)>]) {
         rows: None,
         columns: vec![column],
         overflow: None,
+        overflow_except: Vec::new(),
         failed: &[],
     };
     let mut values = Vec::new();

@@ -110,10 +110,16 @@ pub(crate) fn parts<'a>(
                 Rows::Some(rows) => Some(rows.as_slice()),
             };
             let overflow = scanned.overflow.as_ref().filter(|_| branch.star);
+            let overflow_except = overflow.map_or(Vec::new(), |_| {
+                let outputs = branch.outputs.iter().map(|output| output.name.as_str());
+                let except = branch.star_except.iter().map(String::as_str);
+                outputs.chain(except).collect()
+            });
             Part {
                 rows,
                 columns,
                 overflow,
+                overflow_except,
                 failed: failed.of_branch(at),
             }
         })

@@ -385,12 +385,17 @@ fn floats_that_are_too_large_to_be_scaled_are_rounded_all_the_same() {
         r#"{"x":2.25}"#,
         r#"{"x":null}"#,
     ];
-    let check = |expression: &str, expect: &str| assert_eq!(values(expression, lines), expect, "{expression}");
+    let check = |expression: &str, expect: &str| {
+        assert_eq!(values(expression, lines), expect, "{expression}")
+    };
     let same = "1e308 -1.5e300 9007199254740992.0";
     check("round(x, 1)", &format!("{same} 2.3 NULL"));
     check("trunc(x, 1)", &format!("{same} 2.2 NULL"));
     check("round(x)", &format!("{same} 2.0 NULL"));
     check("round(x, 400)", &format!("{same} 2.25 NULL"));
     check("round(x, -400)", "0.0 0.0 0.0 0.0 NULL");
-    check("round(x, CASE WHEN x > 9 THEN 1 END)", "1e308 NULL 9007199254740992.0 NULL NULL");
+    check(
+        "round(x, CASE WHEN x > 9 THEN 1 END)",
+        "1e308 NULL 9007199254740992.0 NULL NULL",
+    );
 }

@@ -421,3 +421,51 @@ fn what_is_shown_is_what_an_agent_writes() {
     let java = b"java.lang.Error: x\n\tat A.f(A.java)\n\nCaused by: y\n\tat B.g(B.java)\nnext\n";
     agree("format: raw, multiline: {preset: [java, go]}", all, java);
 }
+
+/// More keys than become columns: the others are kept as members, and the query decides about them all the same.
+#[test]
+fn what_a_query_replaces_or_leaves_out_does_not_leave_beside_many_keys() {
+    let keys: Vec<_> = (0..600).map(|n| format!("\"k{n}\":{n}")).collect();
+    let lines = format!(
+        "{{{}}}\n{{\"card\":\"secret\",\"c\\u0061rd\":\"secret\"}}\n{{\"id\":7}}\n",
+        keys.join(",")
+    );
+    for sql in [
+        "SELECT *, NULL AS card FROM logs",
+        "SELECT *, card::bigint + 0 AS card FROM logs WHERE card IS NULL OR card <> ''",
+        "SELECT *, regexp_match(card, 'x(.)')[1] AS card FROM logs",
+        "SELECT * EXCEPT (card) FROM logs UNION ALL SELECT * FROM logs WHERE false",
+        "SELECT * FROM logs WHERE k1 = 5 UNION ALL SELECT * EXCEPT (card) FROM logs",
+    ] {
+        for form in [
+            &["-o", "jsonl"][..],
+            &["-o", "jsonl", "--otlp"],
+            &["-o", "table"],
+        ] {
+            let arguments = [&[sql][..], form].concat();
+            let said = stdout(&try_on(&arguments, &lines));
+            assert!(
+                said.contains("id") && !said.contains("secret"),
+                "{arguments:?}: {said}"
+            );
+        }
+    }
+}
+
+/// The raw records of other names for the body are attributes beside it.
+#[test]
+fn a_computed_body_is_the_body_whatever_else_a_record_has() {
+    let lines =
+        "{\"msg\":\"login of ann\"}\n{\"log\":\"by ann\",\"message\":null}\n{\"body\":\"ann\"}\n";
+    let sql = "SELECT * EXCEPT (message), replace(body, 'ann', 'X') AS body FROM logs";
+    let said = stdout(&try_on(&[sql, "--otlp", "-o", "jsonl"], lines));
+    let bodies = said
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let bodies: Vec<_> = bodies.map(|it| it.pointer(BODY).unwrap().clone()).collect();
+    assert_eq!(
+        bodies,
+        [json!("login of X"), json!("by X"), json!("X")],
+        "{said}"
+    );
+}

@@ -254,6 +254,7 @@ impl Window {
             rows: part.rows.map(|all| &all[rows]),
             columns: columns.collect(),
             overflow: part.overflow,
+            overflow_except: part.overflow_except.clone(),
             failed: &self.failed,
         }
     }
