@@ -455,6 +455,7 @@ fn what_a_query_replaces_or_leaves_out_does_not_leave_beside_many_keys() {
 /// The raw records of other names for the body are attributes beside it.
 #[test]
 fn a_computed_body_is_the_body_whatever_else_a_record_has() {
+    const BODY: &str = "/resourceLogs/0/scopeLogs/0/logRecords/0/body/stringValue";
     let lines =
         "{\"msg\":\"login of ann\"}\n{\"log\":\"by ann\",\"message\":null}\n{\"body\":\"ann\"}\n";
     let sql = "SELECT * EXCEPT (message), replace(body, 'ann', 'X') AS body FROM logs";
