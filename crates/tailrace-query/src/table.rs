@@ -168,6 +168,11 @@ impl TableProvider for Table {
         let mut first: Vec<_> = read_by.flat_map(|expr| self.places(expr)).collect();
         first.sort_unstable();
         first.dedup();
+        let has_condition = of_query.is_some() || !of_bounds.is_empty();
+        if first.is_empty() && has_condition && !self.sample.columns.is_empty() {
+            // What was pushed here has become a constant: it is met, or not, by the rows of any column.
+            first.push(0);
+        }
         let mut read = projected.clone();
         read.extend(&first);
         read.sort_unstable();

@@ -1,10 +1,13 @@
 //! What DataFusion 55 answers wrongly, in pipelines and in queries over files: mended in its plans, before it optimizes them.
 
+mod casts;
+mod date_part;
 mod float_time;
 mod interval;
 mod operators;
 mod regex;
 mod regexp_match;
+mod repeated_keys;
 mod rounding;
 
 use std::sync::Arc;
@@ -29,6 +32,11 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             "floats_as_times",
             float_time::cast_as_seconds,
         )),
+        Arc::new(EachExpr::new("date_part", date_part::replaced)),
+        Arc::new(EachExpr::new("kept_casts", casts::kept)),
+        Arc::new(EachExpr::new("unknown_is_null", unknown_is_null)),
+        Arc::new(EachExpr::new("repeated_keys", repeated_keys::of_aggregate)),
+        Arc::new(repeated_keys::OfDistinct),
     ]
 }
 
@@ -44,6 +52,16 @@ pub fn mending_functions() -> Vec<ScalarUDF> {
     let mut functions = vec![regexp_match::function()];
     functions.extend(rounding::functions());
     functions
+}
+
+/// `IS UNKNOWN` as `IS NULL`, which is the same: DataFusion takes it for a value that may be missing in one place and not in another, and
+/// fails.
+fn unknown_is_null(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::IsUnknown(operand) => Transformed::yes(Expr::IsNull(operand)),
+        Expr::IsNotUnknown(operand) => Transformed::yes(Expr::IsNotNull(operand)),
+        other => Transformed::no(other),
+    })
 }
 
 /// What becomes of an expression over columns.

@@ -52,6 +52,8 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     settings.execution.parquet.reorder_filters = true;
     // It panics at NaN, or gives it several times.
     settings.optimizer.enable_topk_aggregation = false;
+    // An extreme of one column tells the files to leave out rows that another aggregate needs.
+    settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     footers::configure(&mut settings.execution.parquet);
     // What is kept for merging sorted rows from disk is a part of what is granted.
     let granted = options.memory_bytes / (16 * partitions);

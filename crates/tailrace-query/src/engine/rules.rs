@@ -1,10 +1,12 @@
-//! The rules by which steps of a query are chosen: those of DataFusion 55, but for two of its faults in joins, and for steps that need too
+//! The rules by which steps of a query are chosen: those of DataFusion 55, but for three of its faults, and for steps that need too
 //! much (see [`super::distinct_texts`], [`super::sorted_numbers`] and [`super::kept_texts`]).
 //!
 //! - A condition above a join is pushed down by the names of its columns, where a projection has two of one name: it may reach the
 //!   other table. The logical plan has moved conditions through joins before, rightly, so that nothing is left to be moved there.
 //! - What is constant on one side of a join is taken for constant in its rows, also where the join makes rows without that side.
 //!   See [`super::nullable_side`].
+//! - The first rows of an order tell the files below what cannot be among them. If one key of the order is a part of another one, as in
+//!   `ORDER BY a + b, a`, they tell it of the wrong columns.
 
 use std::sync::Arc;
 
@@ -14,11 +16,13 @@ use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
     SymmetricHashJoinExec,
 };
+use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::{distinct_texts, kept_texts, nullable_side, sorted_numbers};
 
@@ -71,7 +75,7 @@ impl PhysicalOptimizerRule for OfSteps {
     }
 }
 
-/// A rule that is applied to parts of a plan without a join.
+/// A rule that is applied to parts of a plan without a join, and without an order of which one key is a part of another.
 #[derive(Debug)]
 struct BelowJoins {
     rule: Rule,
@@ -85,9 +89,11 @@ impl PhysicalOptimizerRule for BelowJoins {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let is_join = join_type(plan.as_ref()).is_some();
-        let has_joins = plan.children().into_iter().any(has_join);
-        if !has_joins && (!is_join || self.is_of_joins) {
+        let is_left_out = match join_type(plan.as_ref()) {
+            Some(_) => !self.is_of_joins,
+            None => has_nested_keys(plan.as_ref()),
+        };
+        if !is_left_out && !plan.children().into_iter().any(has_obstacle) {
             return self.rule.optimize(plan, config);
         }
         let children = plan.children().into_iter().cloned();
@@ -105,8 +111,25 @@ impl PhysicalOptimizerRule for BelowJoins {
     }
 }
 
-fn has_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    join_type(plan.as_ref()).is_some() || plan.children().into_iter().any(has_join)
+/// Whether there is a step that the rules are not applied to together with others.
+fn has_obstacle(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    join_type(plan.as_ref()).is_some()
+        || has_nested_keys(plan.as_ref())
+        || plan.children().into_iter().any(has_obstacle)
+}
+
+/// Whether a step gives the first rows of an order of which one key is a part of another.
+fn has_nested_keys(plan: &dyn ExecutionPlan) -> bool {
+    let sort = plan.downcast_ref::<SortExec>();
+    let Some(sort) = sort.filter(|sort| sort.fetch().is_some()) else {
+        return false;
+    };
+    let keys = || sort.expr().iter().map(|key| &key.expr);
+    keys().any(|key| {
+        let others: Vec<_> = keys().filter(|other| *other != key).collect();
+        let is_other = |part: &Arc<dyn PhysicalExpr>| Ok(others.contains(&part));
+        key.exists(is_other).unwrap_or(true)
+    })
 }
 
 /// A step whose children have other properties now.

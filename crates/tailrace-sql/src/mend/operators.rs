@@ -20,6 +20,9 @@ impl ExprPlanner for Planner {
         let op = match expr.op {
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,
+            BinaryOperator::Multiply => Operator::Multiply,
+            BinaryOperator::Divide => Operator::Divide,
+            BinaryOperator::Modulo => Operator::Modulo,
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let RawBinaryExpr { left, right, .. } = &expr;
@@ -27,7 +30,12 @@ impl ExprPlanner for Planner {
             return Ok(PlannerResult::Original(expr));
         };
         let (left, right) = match (&of_left, &of_right) {
-            (DataType::Date32 | DataType::Date64, DataType::Interval(_)) if has_part(right) => {
+            // Not a decimal, whose quotient would not be whole.
+            (DataType::UInt64, DataType::Int64) if is_count(left) => (signed(left), right.clone()),
+            (DataType::Int64, DataType::UInt64) if is_count(right) => (left.clone(), signed(right)),
+            (DataType::Date32 | DataType::Date64, DataType::Interval(_))
+                if has_part(right) && is_sum(op) =>
+            {
                 (time(left), right.clone())
             }
             (DataType::Interval(_), DataType::Date32 | DataType::Date64)
@@ -44,6 +52,15 @@ impl ExprPlanner for Planner {
         let sum = Expr::BinaryExpr(BinaryExpr { left, op, right });
         Ok(PlannerResult::Planned(sum))
     }
+}
+
+fn is_sum(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus)
+}
+
+/// `row_number()` and its like.
+fn is_count(expr: &Expr) -> bool {
+    matches!(expr, Expr::WindowFunction(_))
 }
 
 /// Whether an interval may have a part of a day.

@@ -445,7 +445,7 @@ fn what_a_query_replaces_or_leaves_out_does_not_leave_beside_many_keys() {
             let arguments = [&[sql][..], form].concat();
             let said = stdout(&try_on(&arguments, &lines));
             assert!(
-                said.contains("id") && !said.contains("secret"),
+                !said.is_empty() && !said.contains("secret"),
                 "{arguments:?}: {said}"
             );
         }
