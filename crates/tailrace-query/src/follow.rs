@@ -315,8 +315,11 @@ impl Tail {
         frame(&mut source.framer, &mut self.frames);
         let count = bytes.len() as u64;
         let records = chunk(&mut self.frames, bytes.to_vec(), count);
-        if let Some(batch) = self.rows.of_chunk(&records, &source.input)? {
-            self.send(batch);
+        let input = source.input.clone();
+        for records in records.split(self.rows.records_max()) {
+            if let Some(batch) = self.rows.of_chunk(&records, &input)? {
+                self.send(batch);
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow, bail};
@@ -74,6 +75,41 @@ impl Chunk {
 
     pub(crate) fn len(&self) -> usize {
         self.records.len()
+    }
+
+    /// The same in chunks of at most so many records, which share the bytes. What was read counts with the first.
+    pub(crate) fn split(self, records_max: usize) -> Vec<Chunk> {
+        if self.len() <= records_max {
+            return vec![self];
+        }
+        let starts = (0..self.len()).step_by(records_max);
+        let mut chunks: Vec<_> = starts
+            .map(|start| self.part(start..self.len().min(start + records_max)))
+            .collect();
+        (chunks[0].bytes, chunks[0].file_bytes) = (self.bytes, self.file_bytes);
+        chunks
+    }
+
+    /// Some of the records, with as much of the buffers as they stand in.
+    fn part(&self, range: Range<usize>) -> Chunk {
+        let mut records = self.records[range.clone()].to_vec();
+        let buffers = self.buffers.iter().zip(0_u32..).map(|(buffer, at)| {
+            let of_buffer = || records.iter().filter(|record| record.buffer == at);
+            let start = of_buffer().map(|record| record.start).min().unwrap_or(0);
+            let end = of_buffer().map(|record| record.end).max().unwrap_or(0);
+            for record in records.iter_mut().filter(|record| record.buffer == at) {
+                (record.start, record.end) = (record.start - start, record.end - start);
+            }
+            buffer.slice(start as usize..end as usize)
+        });
+        let buffers = buffers.collect();
+        Chunk {
+            buffers,
+            records,
+            times: self.times.get(range.clone()).unwrap_or_default().to_vec(),
+            streams: self.streams.get(range).unwrap_or_default().to_vec(),
+            ..Chunk::default()
+        }
     }
 }
 

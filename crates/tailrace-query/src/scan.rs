@@ -52,6 +52,7 @@ impl PartitionStream for Partition {
             rows: Rows::new(&self.shared),
             parts: self.parts.clone().into_iter(),
             open: None,
+            chunks: Vec::new().into_iter(),
             ended: Ended::of(&task),
         };
         let schema = Arc::clone(&self.shared.schema);
@@ -67,6 +68,8 @@ struct Batches {
     rows: Rows,
     parts: std::vec::IntoIter<Part>,
     open: Option<(Reader, Input)>,
+    /// What is left of what was read last of the open part.
+    chunks: std::vec::IntoIter<Chunk>,
     ended: Arc<Ended>,
 }
 
@@ -96,13 +99,14 @@ impl Batches {
                 self.open = Some((reader.map_err(external)?, part.input));
                 continue;
             };
-            let Some(chunk) = reader.next(self.rows.searcher()).map_err(external)? else {
-                self.open = None;
+            let Some(chunk) = self.chunks.next() else {
+                let Some(chunk) = reader.next(self.rows.searcher()).map_err(external)? else {
+                    self.open = None;
+                    continue;
+                };
+                self.chunks = chunk.split(self.rows.records_max()).into_iter();
                 continue;
             };
-            if self.ended.is_true() {
-                break;
-            }
             let input = input.clone();
             if let Some(batch) = self.rows.of_chunk(&chunk, &input)? {
                 return Ok(Some(batch));
@@ -127,6 +131,13 @@ impl Rows {
             scanner: Scanner::new(shared.config.clone()),
             noted: 0,
         }
+    }
+
+    /// So many records are made rows at a time: a batch has a slot for each of its columns in each of its rows.
+    pub(crate) fn records_max(&self) -> usize {
+        /// Slots of 17 bytes.
+        const CELLS_MAX: usize = 2 << 20;
+        (CELLS_MAX / self.shared.config.columns.len().max(1)).max(1)
     }
 
     /// What finds the lines of the next chunk, and what of them is worth a look.
