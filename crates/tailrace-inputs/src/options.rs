@@ -44,7 +44,8 @@ pub enum Framing {
 choice! {
     /// How bytes become records.
     pub enum Format {
-        /// Decided for each file by its first complete line: `cri`, `docker` or `json` if it looks like one, else `raw`.
+        /// Decided for each file by its first complete line that is not blank: `cri` or `docker` if it has such an
+        /// envelope, else lines of JSON objects and plain text in any mixture. Plain text is not flagged `malformed` then.
         Auto = "auto",
         /// One JSON object per line. Any other line becomes a record whose body is the line, flagged `malformed`.
         Json = "json",
