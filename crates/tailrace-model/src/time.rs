@@ -16,8 +16,11 @@ pub use usual::UsualTimes;
 ///
 /// `offset_s` is what a date without a zone is taken to be in, in seconds east of UTC.
 pub fn parse(text: &str, offset_s: i32) -> Option<i64> {
-    match text.as_bytes().get(4) {
-        Some(b'-') => parse_rfc3339(text, offset_s),
+    match text.as_bytes().split_first_chunk::<4>() {
+        // Not `100e-3`, which is a number.
+        Some((year, [b'-', ..])) if year.iter().all(u8::is_ascii_digit) => {
+            parse_rfc3339(text, offset_s)
+        }
         _ => parse_epoch(text),
     }
 }
@@ -32,6 +35,8 @@ mod tests {
         assert_eq!(parse("1970-01-01T00:00:01", 3600), Some(-3_599_000_000_000));
         assert_eq!(parse("1700000000", 3600), Some(1_700_000_000_000_000_000));
         assert_eq!(parse("1e-5", 0), Some(10_000));
+        assert_eq!(parse("100e-5", 0), Some(1_000_000));
+        assert_eq!(parse("1.5e-3", 0), Some(1_500_000));
         assert_eq!(parse("1000-5", 0), None);
         assert_eq!(parse("", 0), None);
         assert_eq!(parse("yesterday", 0), None);

@@ -14,7 +14,8 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{ColumnarValue, Expr};
+use datafusion::logical_expr::{ColumnarValue, Expr, Operator};
+use datafusion::physical_expr::expressions::{BinaryExpr, NotExpr};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
@@ -227,7 +228,10 @@ pub(crate) fn evaluate(
     }
     if count == 1 {
         fail(first, &error);
-        return new_null_array(ty, 1);
+        return match ty {
+            DataType::Boolean => Arc::new(BooleanArray::from(vec![of_parts(expr, batch)])),
+            _ => new_null_array(ty, 1),
+        };
     }
     let half = count / 2;
     let left = evaluate(expr, ty, &batch.slice(0, half), first, fail);
@@ -239,6 +243,36 @@ pub(crate) fn evaluate(
         fail,
     );
     concat(&[left.as_ref(), right.as_ref()]).expect("both halves have the expression's type")
+}
+
+/// What a condition that failed for the one row of a batch is, by what its parts are: one that fails is NULL, and
+/// `NULL OR true` is true whichever comes first.
+fn of_parts(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Option<bool> {
+    if let Some(not) = expr.downcast_ref::<NotExpr>() {
+        return part(not.arg(), batch).map(|is_met| !is_met);
+    }
+    let parts = expr.downcast_ref::<BinaryExpr>()?;
+    // Of OR true decides, of AND false.
+    let decides = match parts.op() {
+        Operator::Or => true,
+        Operator::And => false,
+        _ => return None,
+    };
+    match (part(parts.left(), batch), part(parts.right(), batch)) {
+        (Some(one), _) | (_, Some(one)) if one == decides => Some(decides),
+        (left, right) => left.and(right),
+    }
+}
+
+fn part(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Option<bool> {
+    let counted = counts::now();
+    let value = catching("an expression", || expr.evaluate(batch)?.into_array(1));
+    let Ok(value) = value else {
+        counts::set_back(counted);
+        return of_parts(expr, batch);
+    };
+    let value = value.as_boolean_opt()?;
+    value.is_valid(0).then(|| value.value(0))
 }
 
 /// The array with the type that the plan says it has.

@@ -399,3 +399,29 @@ fn floats_that_are_too_large_to_be_scaled_are_rounded_all_the_same() {
         "1e308 NULL 9007199254740992.0 NULL NULL",
     );
 }
+
+#[test]
+fn a_condition_of_which_one_part_fails_is_what_the_others_make_it() {
+    let lines = &[
+        r#"{"s":"x","i":5}"#,
+        r#"{"s":"7","i":50}"#,
+        r#"{"s":"y","i":60}"#,
+    ];
+    let check = |condition: &str, expect: &[&str]| {
+        let rows = run(&format!("SELECT i FROM logs WHERE {condition}"), lines);
+        let rows = rows.iter().filter(|row| !row.starts_with("failed"));
+        let found: Vec<_> = rows
+            .map(|row| row.split("i=").last().unwrap_or_default())
+            .collect();
+        assert_eq!(found, expect, "{condition}");
+    };
+    check("(s||'')::bigint > 5 OR i < 10", &["5", "50"]);
+    check("i < 10 OR (s||'')::bigint > 5", &["5", "50"]);
+    check("NOT ((s||'')::bigint > 9 AND i < 10)", &["50", "60"]);
+    check("NOT (i < 10 AND (s||'')::bigint > 9)", &["50", "60"]);
+    check("(s||'')::bigint > 5 AND i > 1", &["50"]);
+    check(
+        "((s||'')::bigint > 5 OR (s||'')::bigint < 3 OR i = 60) AND i > 1",
+        &["50", "60"],
+    );
+}
