@@ -254,7 +254,9 @@ impl OfValues {
             Function::Negate => {
                 let zero = Number::Integer(0);
                 let negate = |number| match number {
-                    Number::Integer(_) => computed(zero.compute(Operation::Subtract, number)),
+                    Number::Integer(_) | Number::Beyond(_) => {
+                        computed(zero.compute(Operation::Subtract, number))
+                    }
                     Number::Float(float) => Some(Number::Float(-float)),
                 };
                 let negated = |row| arguments[0].number(row).and_then(negate);

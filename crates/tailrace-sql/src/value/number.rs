@@ -13,6 +13,8 @@ use tailrace_model::json::{self, Kind};
 pub(crate) enum Number {
     Integer(i128),
     Float(f64),
+    /// The float next to an integer of more than 38 digits: enough for a comparison, too little to compute with integers.
+    Beyond(f64),
 }
 
 /// Floats of this magnitude or more are integers, and not all integers are floats.
@@ -42,8 +44,7 @@ pub(super) fn parse(kind: Kind, text: &str) -> Option<Number> {
 fn integer(text: &str) -> Number {
     match text.parse() {
         Ok(integer) => Number::Integer(integer),
-        // More than 38 digits: the nearest float says enough for a comparison.
-        Err(_) => Number::Float(text.parse().unwrap_or(f64::NAN)),
+        Err(_) => Number::Beyond(text.parse().unwrap_or(f64::NAN)),
     }
 }
 
@@ -69,7 +70,7 @@ impl Number {
                 write!(text, "{integer}").expect("a string takes every text");
                 Kind::Integer
             }
-            Number::Float(float) => {
+            Number::Float(float) | Number::Beyond(float) => {
                 if float.is_infinite() {
                     text.push_str(if float > 0.0 { "Infinity" } else { "-Infinity" });
                 } else {
@@ -90,7 +91,7 @@ impl Number {
     pub(crate) fn to_f64(self) -> f64 {
         match self {
             Number::Integer(integer) => integer as f64,
-            Number::Float(float) => float,
+            Number::Float(float) | Number::Beyond(float) => float,
         }
     }
 
@@ -102,6 +103,7 @@ impl Number {
                 let is_exact = float.fract() == 0.0 && float.abs() < FLOAT_EXACT_MAX;
                 is_exact.then_some(float as i64)
             }
+            Number::Beyond(_) => None,
         }
     }
 
@@ -110,11 +112,13 @@ impl Number {
     pub(crate) fn compare(self, other: Number) -> Ordering {
         match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => a.cmp(&b),
-            (Number::Integer(a), Number::Float(b)) => integer_and_float(a, b),
-            (Number::Float(a), Number::Integer(b)) => integer_and_float(b, a).reverse(),
-            (Number::Float(a), Number::Float(b)) => a
-                .partial_cmp(&b)
-                .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
+            (Number::Integer(a), b) => integer_and_float(a, b.to_f64()),
+            (a, Number::Integer(b)) => integer_and_float(b, a.to_f64()).reverse(),
+            (a, b) => {
+                let (a, b) = (a.to_f64(), b.to_f64());
+                a.partial_cmp(&b)
+                    .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+            }
         }
     }
 
@@ -126,6 +130,12 @@ impl Number {
         }
         let (a, b) = match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => (a, b),
+            (Number::Beyond(_), Number::Integer(_) | Number::Beyond(_))
+            | (Number::Integer(_), Number::Beyond(_))
+                if op != Operation::Quotient =>
+            {
+                return None;
+            }
             (a, b) => {
                 let (a, b) = (a.to_f64(), b.to_f64());
                 return Some(Number::Float(match op {
@@ -293,5 +303,26 @@ mod tests {
         assert_eq!(check("-7.0", Quotient, "2"), "-3.5");
         assert_eq!(check("7", Quotient, "0"), "none");
         assert_eq!(check("-9223372036854775808", Quotient, "-1"), "none");
+    }
+
+    #[test]
+    fn integers_of_more_than_38_digits_are_compared_and_not_computed_with() {
+        let of = |digits: String| parse(Kind::Integer, &digits).unwrap();
+        let one = Number::Integer(1);
+        for huge in [of("9".repeat(40)), of("9".repeat(400))] {
+            for op in [
+                Operation::Add,
+                Operation::Subtract,
+                Operation::Multiply,
+                Operation::Remainder,
+            ] {
+                assert!(huge.compute(op, one).is_none(), "{op:?}");
+                assert!(one.compute(op, huge).is_none(), "{op:?}");
+                assert!(huge.compute(op, huge).is_none(), "{op:?}");
+            }
+            assert!(huge.compare(one).is_gt() && one.compare(huge).is_lt());
+            assert!(huge.compute(Operation::Add, Number::Float(0.5)).is_some());
+            assert!(huge.to_i64().is_none());
+        }
     }
 }
