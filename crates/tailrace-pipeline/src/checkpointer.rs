@@ -268,7 +268,11 @@ impl Writer {
 
     fn write(&mut self) {
         self.collect();
-        match self.store.save() {
+        let saved = self.store.save();
+        for warning in self.store.take_warnings() {
+            warn!("{warning}");
+        }
+        match saved {
             Ok(_) => {
                 if self.reported_at.take().is_some() {
                     info!("the checkpoint can be written again");
