@@ -201,6 +201,29 @@ fn a_damaged_compressed_file_that_nobody_saw_is_reported_and_counted() {
 }
 
 #[test]
+fn a_size_that_the_last_bytes_of_a_compressed_file_do_not_state_is_not_believed() {
+    let (whole, junk) = ("whole\n".repeat(500), "JUNK".repeat(200));
+    let begun = format!("\x1f{junk}");
+    for (behind, lost) in [(&junk, 800), (&begun, 801 * 1032)] {
+        let (mut rig, resume) = stopped("first\n");
+        rotate(&rig, 1, None);
+        rig.append("a.log", &whole);
+        rig.rename("a.log", "a.log.2");
+        compress_file(&rig.path("a.log.2"));
+        rig.append("a.log.2.gz", behind);
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.lost().len() == 1);
+        assert_eq!(rig.texts(), ["first\n", &*whole]);
+        assert_eq!(rig.lost(), [(lost, LossReason::Corrupt)]);
+        let sizes = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Opened { size, .. } => Some(*size),
+            _ => None,
+        });
+        assert!(sizes.max() < Some(2_000_000), "{:#?}", rig.log);
+    }
+}
+
+#[test]
 fn what_is_excluded_stays_excluded_when_it_is_compressed() {
     let (mut rig, resume) = stopped("first\n");
     rig.config.exclude = vec!["*.gz".to_owned(), "a.log.3".to_owned()];
