@@ -319,6 +319,7 @@ impl Writer {
         state.begin(&output_names(&pipeline.plan));
         let (departed, retired) = pipeline.tracker.take_departed();
         let marks = pipeline.tracker.take_marks();
+        let unseen = pipeline.tracker.take_unseen();
         for (id, generation) in retired {
             report_unfinished(&pipeline.plan, state, (id, generation));
             state.remove(id, generation);
@@ -348,6 +349,9 @@ impl Writer {
                     debug!(pipeline = name, path = %mark.path.display(), %backwards);
                 }
             }
+        }
+        for (id, generation, is_unseen) in unseen {
+            state.set_unseen(id, generation, is_unseen);
         }
     }
 }

@@ -669,6 +669,38 @@ fn records_that_began_in_the_file_before_are_kept() {
 }
 
 #[test]
+fn what_was_written_to_a_file_unseen_is_kept_until_it_is_withdrawn() {
+    let (_guard, dir) = dir();
+    store(&sample(), &dir).unwrap();
+    let is_unseen = || {
+        let loaded = Checkpoint::load(&dir).unwrap();
+        let web = loaded.checkpoint.pipeline("web").unwrap();
+        let resume = web.resume(&["otlp"]);
+        let of_it = resume.iter().find(|entry| entry.id.inode == 1).unwrap();
+        let file = web.file(id(1), 0).unwrap();
+        assert_eq!(of_it.is_unseen, file.is_unseen);
+        (loaded.warning, of_it.is_unseen)
+    };
+    let mut kept = Store::go_on(dir.again(), Checkpoint::load(&dir).unwrap());
+    for (value, is_whole) in [(true, false), (true, true), (false, false)] {
+        let web = kept.checkpoint.pipeline_mut("web");
+        web.set_unseen(id(1), 0, value);
+        // Nothing is known of this one.
+        web.set_unseen(id(77), 0, value);
+        if is_whole {
+            // Not in the journal only.
+            kept.journal = None;
+        }
+        kept.save().unwrap();
+        assert_eq!(is_unseen(), (None, value));
+        // The same once more is no change.
+        let web = kept.checkpoint.pipeline_mut("web");
+        web.set_unseen(id(1), 0, value);
+        assert!(!kept.save().unwrap());
+    }
+}
+
+#[test]
 fn nothing_is_written_after_a_clean_load_until_something_changes() {
     let (temp, data) = dir();
     let mut kept = Store::new(data.again(), sample());

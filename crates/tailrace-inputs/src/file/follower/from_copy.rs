@@ -40,6 +40,7 @@ impl Follower {
         let is_read_ahead = file.is_read_ahead;
         if file.unread() == 0
             && !is_read_ahead
+            && !file.has_unseen()
             && (file.is_open() || !has_grown_copy(file, &self.roots))
         {
             return false;
@@ -59,6 +60,7 @@ impl Follower {
     pub(super) fn go_on_from(&mut self, slot: u32, copy: CompressedCopy) {
         self.close(slot);
         self.let_inode_go(slot);
+        self.withdraw_unseen(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };

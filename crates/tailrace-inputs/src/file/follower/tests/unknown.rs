@@ -169,6 +169,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
         path: content.path.as_path().into(),
         offset: half as u64,
         size: content.size,
+        is_unseen: false,
     };
     rig.live.insert(key.key(0), content);
     rig.rename("a.log.20260102.gz", "a.log.20260103.gz");
