@@ -11,7 +11,7 @@ mod dir;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -64,6 +64,28 @@ pub fn create(path: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(FILE_MODE)
         .open(path)
+}
+
+/// Moves a directory that stands in place of a file of the agent to a free name beside it: what it holds may be of use to
+/// somebody. Gives that name; `None` if no directory is there.
+///
+/// # Errors
+/// It cannot be moved.
+pub fn move_dir_aside(path: &Path) -> io::Result<Option<PathBuf>> {
+    if !fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(None);
+    }
+    let mut number = 1;
+    let aside = loop {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".aside-{number}"));
+        if fs::symlink_metadata(&aside).is_err() {
+            break PathBuf::from(aside);
+        }
+        number += 1;
+    };
+    fs::rename(path, &aside)?;
+    Ok(Some(aside))
 }
 
 /// Reads a file of the agent.

@@ -9,7 +9,10 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use crate::{Access, DIR_MODE, FILE_MODE, access, create, create_dir, open, read, read_provided};
+use crate::{
+    Access, DIR_MODE, FILE_MODE, access, create, create_dir, move_dir_aside, open, read,
+    read_provided,
+};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
@@ -172,4 +175,23 @@ fn a_directory_of_the_agent_is_closed_to_others() {
     }
     fs::write(dir.path().join("file"), "").unwrap();
     assert!(create_dir(&dir.path().join("file")).is_err());
+}
+
+#[test]
+fn only_a_directory_is_moved_aside_and_never_over_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("file"), "kept").unwrap();
+    symlink(dir.path(), at("link")).unwrap();
+    for name in ["file", "link", "nothing"] {
+        assert_eq!(move_dir_aside(&at(name)).unwrap(), None, "{name}");
+    }
+    for number in 1..3 {
+        fs::create_dir(at("dir")).unwrap();
+        fs::write(at("dir").join("in"), number.to_string()).unwrap();
+        let aside = move_dir_aside(&at("dir")).unwrap().unwrap();
+        assert_eq!(aside, at(&format!("dir.aside-{number}")));
+        assert!(!at("dir").exists());
+    }
+    assert_eq!(fs::read(at("dir.aside-1").join("in")).unwrap(), b"1");
 }

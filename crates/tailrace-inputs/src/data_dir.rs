@@ -11,6 +11,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -26,6 +27,8 @@ pub struct DataDir {
     /// or read-only disk may not have it. One of them at least.
     _locks: Vec<File>,
     warning: Option<String>,
+    /// Directories that stood in place of files and were moved aside, and are not reported yet.
+    aside: Mutex<Vec<String>>,
 }
 
 impl DataDir {
@@ -84,6 +87,7 @@ impl DataDir {
             path: path.to_owned(),
             _locks: locks,
             warning,
+            aside: Mutex::default(),
         })
     }
 
@@ -106,6 +110,7 @@ impl DataDir {
             path: self.path.clone(),
             _locks: Vec::new(),
             warning: None,
+            aside: Mutex::default(),
         }
     }
 
@@ -117,7 +122,7 @@ impl DataDir {
         name: &str,
         previous: &str,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-        before: impl FnOnce(&Path) -> Result<(), Kind>,
+        before: impl FnOnce(&Self) -> Result<(), Kind>,
     ) -> Result<(), Kind> {
         let target = self.path.join(name);
         let temporary = self.path.join(format!("{name}.tmp"));
@@ -125,12 +130,13 @@ impl DataDir {
             path: temporary.clone(),
             source,
         };
+        self.make_way(&temporary)?;
         let mut file = tailrace_files::create(&temporary).map_err(write)?;
         content(&mut file).map_err(write)?;
         file.sync_all().map_err(write)?;
         drop(file);
         self.keep_previous(&target, &self.path.join(previous))?;
-        before(&self.path)?;
+        before(self)?;
         rename(&temporary, &target)?;
         self.sync().map_err(|source| Kind::Write {
             path: self.path.clone(),
@@ -143,10 +149,36 @@ impl DataDir {
         File::open(&self.path)?.sync_all()
     }
 
+    /// A file is to be put at this path: a directory that is there is moved aside.
+    pub(crate) fn make_way(&self, path: &Path) -> Result<(), Kind> {
+        let moved = tailrace_files::move_dir_aside(path).map_err(|source| Kind::Write {
+            path: path.to_owned(),
+            source,
+        })?;
+        if let Some(aside) = moved {
+            let text = format!(
+                "{} was a directory, and is needed for a file of the agent: it was moved to {}",
+                path.display(),
+                aside.display()
+            );
+            let mut texts = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+            texts.push(text);
+        }
+        Ok(())
+    }
+
+    /// What was moved aside since the last call, to be reported to the user: lowercase, no full stop.
+    pub(crate) fn take_aside(&self) -> Vec<String> {
+        std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// A second link, renamed into place, so that at no moment either name is missing. Filesystems
     /// without links get a rename: then only the previous file is there for a moment.
     fn keep_previous(&self, target: &Path, previous: &Path) -> Result<(), Kind> {
         let link = self.path.join("previous.tmp");
+        for path in [target, &link, previous] {
+            self.make_way(path)?;
+        }
         let _ = fs::remove_file(&link);
         match fs::hard_link(target, &link) {
             Ok(()) => {

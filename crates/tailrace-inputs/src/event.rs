@@ -135,6 +135,16 @@ pub enum FileEvent {
         /// The last known name.
         path: PathBuf,
     },
+    /// The file of this checkpoint entry is gone, and was written to after it was closed: if it is not there again, or in a
+    /// compressed file, it is counted as lost, by another run if this one ends before that is known. Or that was withdrawn.
+    Unseen {
+        /// Its identity.
+        id: FileId,
+        /// Its generation.
+        generation: u32,
+        /// Whether it is so.
+        is_unseen: bool,
+    },
     /// Something is wrong with a path or a glob. Said once until it is well again; other files go on.
     Problem {
         /// What kind of problem it is.
@@ -188,7 +198,7 @@ impl SkipReason {
 pub enum LossReason {
     /// The file was deleted before it was read to its end.
     Vanished,
-    /// The file was deleted before it was opened: nobody knows what it held.
+    /// The file was deleted before it was opened, or opened again after it had grown: nobody knows what it held.
     Missed,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
@@ -233,7 +243,7 @@ impl LossReason {
     pub const fn explained(self) -> &'static str {
         match self {
             Self::Vanished => "deleted before it was read to its end",
-            Self::Missed => "deleted before it was opened",
+            Self::Missed => "deleted or moved away before what was written to it could be seen",
             Self::Truncated => "truncated or replaced before it was read to its end",
             Self::Held => {
                 "deleted files held more than limits.held_bytes, and this path held most of it"

@@ -1,6 +1,7 @@
 //! The `file` input: files that match globs, through rotation and truncation. Also what every input that follows files has
 //! in common.
 
+mod closed;
 mod compressed_copy;
 mod compressed_file;
 pub(crate) mod config;

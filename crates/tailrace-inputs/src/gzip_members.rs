@@ -9,20 +9,74 @@ use flate2::bufread::GzDecoder;
 
 /// The first byte of a member.
 const BEGIN: u8 = 0x1f;
+/// Deflate expands to no more than so many times.
+const EXPANSION_MAX: u64 = 1032;
 
 /// Decompresses what a reader gives.
 #[derive(Debug)]
 pub(crate) struct GzipMembers<R> {
-    /// Of the member at hand. `None`: all is read, or what is behind the last member is none.
-    member: Option<GzDecoder<R>>,
+    /// Of the member at hand. `None`: all is read.
+    member: Option<GzDecoder<Counted<R>>>,
+    /// How many bytes were given.
+    given: u64,
+    /// The end of the last member that is whole: in the raw bytes, and in those given.
+    whole_to: (u64, u64),
+    /// What is behind that is no member.
+    is_foreign: bool,
 }
 
 impl<R: BufRead> GzipMembers<R> {
     /// A reader at the beginning of a member.
     pub(crate) fn new(raw: R) -> GzipMembers<R> {
         GzipMembers {
-            member: Some(GzDecoder::new(raw)),
+            member: Some(GzDecoder::new(Counted { raw, bytes: 0 })),
+            given: 0,
+            whole_to: (0, 0),
+            is_foreign: false,
         }
+    }
+
+    /// How many bytes there may be in all, if the raw ones are so many: what the members gave that are whole, and as much as
+    /// those behind them can expand to. Bytes that are no member expand to nothing, and count as they are.
+    pub(crate) fn bytes_max(&self, raw_bytes: u64) -> u64 {
+        let (raw_to, given) = self.whole_to;
+        let rest = raw_bytes.saturating_sub(raw_to);
+        given.saturating_add(if self.is_foreign {
+            rest
+        } else {
+            expanded_max(rest)
+        })
+    }
+}
+
+/// How many bytes so many compressed ones expand to at most.
+pub(crate) fn expanded_max(raw_bytes: u64) -> u64 {
+    raw_bytes.saturating_mul(EXPANSION_MAX)
+}
+
+/// Counts the bytes that are used.
+#[derive(Debug)]
+struct Counted<R> {
+    raw: R,
+    bytes: u64,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(buffer)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.raw.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.bytes += count as u64;
+        self.raw.consume(count);
     }
 }
 
@@ -31,36 +85,40 @@ impl<R: BufRead> Read for GzipMembers<R> {
         while let Some(member) = &mut self.member {
             let count = member.read(buffer)?;
             if count > 0 || buffer.is_empty() {
+                self.given += count as u64;
                 return Ok(count);
             }
-            if is_at_end(member.get_mut())? {
-                self.member = None;
-            } else {
-                let ended = self.member.take();
-                self.member = ended.map(|ended| GzDecoder::new(ended.into_inner()));
+            let next = next(member.get_mut())?;
+            self.whole_to = (member.get_ref().bytes, self.given);
+            match next {
+                None => self.member = None,
+                Some(BEGIN) => {
+                    let ended = self.member.take();
+                    self.member = ended.map(|ended| GzDecoder::new(ended.into_inner()));
+                }
+                Some(_) => {
+                    self.is_foreign = true;
+                    let text = "bytes follow that are no gzip";
+                    return Err(io::Error::new(ErrorKind::InvalidData, text));
+                }
             }
         }
         Ok(0)
     }
 }
 
-/// Skips padding, and says whether nothing follows it.
-fn is_at_end(raw: &mut impl BufRead) -> io::Result<bool> {
+/// Skips padding, and gives the byte that follows it, unread. `None` at the end.
+fn next(raw: &mut impl BufRead) -> io::Result<Option<u8>> {
     loop {
         let bytes = raw.fill_buf()?;
         if bytes.is_empty() {
-            return Ok(true);
+            return Ok(None);
         }
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
         let next = bytes.get(zeros).copied();
         raw.consume(zeros);
-        match next {
-            None => {}
-            Some(BEGIN) => return Ok(false),
-            Some(_) => {
-                let text = "bytes follow that are no gzip";
-                return Err(io::Error::new(ErrorKind::InvalidData, text));
-            }
+        if next.is_some() {
+            return Ok(next);
         }
     }
 }
@@ -106,5 +164,26 @@ mod tests {
         let garbage = [&a[..], &[0, 0], b"rest of it"].concat();
         assert_eq!(read(&garbage), ("a".to_owned(), true));
         assert!(read(&a[..a.len() - 1]).1);
+    }
+
+    #[test]
+    fn what_is_behind_the_last_whole_member_bounds_what_is_missing() {
+        let (a, b) = (member("aaa"), member("bb"));
+        let bytes_max = |bytes: &[u8]| {
+            let mut members = GzipMembers::new(BufReader::with_capacity(7, bytes));
+            let _ = members.read_to_string(&mut String::new());
+            members.bytes_max(bytes.len() as u64)
+        };
+        let cut = b.len() - 9;
+        for (bytes, expected) in [
+            (a.clone(), 3),
+            ([&a[..], &b].concat(), 5),
+            ([&a[..], &[0; 50], b"foreign"].concat(), 3 + 7),
+            ([&a[..], &b[..cut]].concat(), 3 + expanded_max(cut as u64)),
+            (b[..cut].to_vec(), expanded_max(cut as u64)),
+            (b"foreign".to_vec(), expanded_max(7)),
+        ] {
+            assert_eq!(bytes_max(&bytes), expected, "{bytes:?}");
+        }
     }
 }

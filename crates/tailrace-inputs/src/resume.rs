@@ -18,6 +18,8 @@ pub struct Resume {
     pub offset: u64,
     /// Its last known size; what lies between is lost if the file is gone.
     pub size: u64,
+    /// It was gone then, and had been written to since it was looked at.
+    pub is_unseen: bool,
 }
 
 /// Files that earlier runs read and that are gone. By them a compressed file that was read is distinguished from one

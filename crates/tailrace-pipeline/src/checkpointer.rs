@@ -268,7 +268,11 @@ impl Writer {
 
     fn write(&mut self) {
         self.collect();
-        match self.store.save() {
+        let saved = self.store.save();
+        for warning in self.store.take_warnings() {
+            warn!("{warning}");
+        }
+        match saved {
             Ok(_) => {
                 if self.reported_at.take().is_some() {
                     info!("the checkpoint can be written again");
@@ -315,6 +319,7 @@ impl Writer {
         state.begin(&output_names(&pipeline.plan));
         let (departed, retired) = pipeline.tracker.take_departed();
         let marks = pipeline.tracker.take_marks();
+        let unseen = pipeline.tracker.take_unseen();
         for (id, generation) in retired {
             report_unfinished(&pipeline.plan, state, (id, generation));
             state.remove(id, generation);
@@ -344,6 +349,9 @@ impl Writer {
                     debug!(pipeline = name, path = %mark.path.display(), %backwards);
                 }
             }
+        }
+        for (id, generation, is_unseen) in unseen {
+            state.set_unseen(id, generation, is_unseen);
         }
     }
 }

@@ -40,6 +40,7 @@ pub mod logging;
 #[cfg(test)]
 mod metrics_page;
 mod notify;
+mod open_files;
 mod otlp_json;
 mod own_metrics;
 mod printed;

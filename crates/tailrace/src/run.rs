@@ -20,6 +20,7 @@ use crate::environment;
 use crate::load::prepare;
 use crate::logging;
 use crate::notify::Notify;
+use crate::open_files;
 use crate::own_metrics;
 use crate::reload::{self, Files, Status, Trigger};
 use crate::sizing;
@@ -43,6 +44,7 @@ pub(crate) struct Args {
 ///
 /// What keeps it from starting.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    open_files::raise_limit();
     let (triggers, pulled) = reload::triggers();
     let stop = stop_signal(triggers.clone())?;
     let notify = Notify::of_environment();

@@ -74,6 +74,8 @@ pub struct FileState {
     pub path: Arc<Path>,
     /// Its last known size.
     pub size: u64,
+    /// It was gone, and had been written to since it was looked at; not yet counted as lost.
+    pub is_unseen: bool,
     pub(super) outputs: Watermarks,
     /// Records that begin in the file before and end above a watermark, one for each stream at most.
     pub(super) rests: Box<[Rest]>,
@@ -240,6 +242,17 @@ impl PipelineState {
         }
     }
 
+    /// Notes whether a file that is gone was written to since it was looked at.
+    pub fn set_unseen(&mut self, id: FileId, generation: u32, is_unseen: bool) {
+        let key = id.key(generation);
+        if let Some(file) = self.files.get_mut(&key)
+            && file.is_unseen != is_unseen
+        {
+            Arc::make_mut(file).is_unseen = is_unseen;
+            self.changed.insert(key);
+        }
+    }
+
     /// The watermark of an output in a file.
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
@@ -319,6 +332,7 @@ impl FileState {
             changed: id.changed,
             path,
             size,
+            is_unseen: false,
             outputs: std::iter::once(mark).collect(),
             rests: Box::default(),
         }
@@ -360,6 +374,7 @@ impl FileState {
             path: Arc::clone(&self.path),
             offset,
             size: self.size,
+            is_unseen: self.is_unseen,
         })
     }
 

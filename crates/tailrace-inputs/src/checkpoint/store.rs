@@ -101,6 +101,11 @@ impl Store {
         Ok(true)
     }
 
+    /// What [`Self::save`] found in its way and moved aside, to be reported to the user: lowercase, no full stop.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        self.dir.take_aside()
+    }
+
     fn append(&self, mut journal: Journal) -> Result<Journal, Error> {
         let addition = wire::Addition::of(&self.checkpoint, &journal.base);
         let written = addition.write(&mut journal.file).and_then(|bytes| {
@@ -121,10 +126,13 @@ impl Store {
             PREVIOUS,
             |out| whole.write(out),
             |dir| {
-                let journal = dir.join(JOURNAL);
+                let [journal, previous] =
+                    [JOURNAL, JOURNAL_PREVIOUS].map(|name| dir.path().join(name));
+                dir.make_way(&journal)?;
+                dir.make_way(&previous)?;
                 // Whatever it is: a link that leads nowhere, too.
                 if journal.symlink_metadata().is_ok() {
-                    rename(&journal, &dir.join(JOURNAL_PREVIOUS))?;
+                    rename(&journal, &previous)?;
                 }
                 Ok(())
             },

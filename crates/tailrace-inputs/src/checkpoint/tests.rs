@@ -228,21 +228,27 @@ fn only_what_changed_is_written() {
     assert!(!Checkpoint::load(&data).unwrap().is_first_start("new"));
 }
 
+/// Does something while the directory cannot be found.
+fn while_away<T>(dir: &Path, act: impl FnOnce() -> T) -> T {
+    let elsewhere = dir.with_extension("away");
+    fs::rename(dir, &elsewhere).unwrap();
+    let done = act();
+    fs::rename(&elsewhere, dir).unwrap();
+    done
+}
+
 #[test]
 fn what_could_not_be_written_is_written_later() {
     let (temp, data) = dir();
     let mut kept = Store::new(data.again(), sample());
     kept.save().unwrap();
     // Half a line, as a full disk leaves it, is never appended to.
-    let blocked = temp.path().join(format!("{NAME}.tmp"));
-    fs::create_dir(&blocked).unwrap();
     kept.journal.as_mut().unwrap().file = fs::File::open(temp.path().join(JOURNAL)).unwrap();
     for offset in [310, 320] {
         go_on(&mut kept.checkpoint, offset);
-        kept.save().unwrap_err();
+        while_away(temp.path(), || kept.save().unwrap_err());
         assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
     }
-    fs::remove_dir(&blocked).unwrap();
     assert!(kept.save().unwrap());
     let loaded = Checkpoint::load(&data).unwrap().checkpoint;
     assert_eq!(loaded, kept.checkpoint);
@@ -360,12 +366,61 @@ fn a_pipe_or_link_in_place_of_a_file_is_corrupt_and_put_aside() {
 }
 
 #[test]
+fn a_directory_in_place_of_a_file_is_put_aside_with_what_it_holds() {
+    let temporary = format!("{NAME}.tmp");
+    let names = [NAME, PREVIOUS, JOURNAL, JOURNAL_PREVIOUS];
+    for name in names.into_iter().chain([&*temporary, "previous.tmp"]) {
+        for holds in [None, Some("precious")] {
+            let (temp, dir) = dir();
+            store(&sample(), &dir).unwrap();
+            store(&sample(), &dir).unwrap();
+            let path = temp.path().join(name);
+            let put_there = || {
+                let _ = fs::remove_file(&path);
+                fs::create_dir(&path).unwrap();
+                if let Some(text) = holds {
+                    fs::write(path.join("kept"), text).unwrap();
+                }
+            };
+            let save = |loaded: Loaded, offset: u64| {
+                let is_there = path.is_dir();
+                let mut store = Store::go_on(dir.again(), loaded);
+                store.journal = None;
+                go_on(&mut store.checkpoint, offset);
+                store.save().unwrap();
+                let warnings = store.take_warnings();
+                assert_eq!(warnings.len(), usize::from(is_there), "{warnings:?}");
+                let is_named = |text: &String| text.contains(path.to_str().unwrap());
+                assert!(warnings.iter().all(is_named), "{name}: {warnings:?}");
+                assert!(!path.is_dir(), "{name}");
+                store.checkpoint
+            };
+            let loaded = Checkpoint::load(&dir).unwrap();
+            put_there();
+            save(loaded, 310);
+            put_there();
+            let loaded = Checkpoint::load(&dir).unwrap();
+            let written = save(loaded, 320);
+            let aside = fs::read_dir(temp.path()).unwrap();
+            let aside = aside.map(|entry| entry.unwrap().path());
+            let aside: Vec<_> = aside.filter(|path| path.is_dir()).collect();
+            assert_eq!(aside.len(), 2, "{name}: {aside:?}");
+            for dir in aside {
+                assert_eq!(fs::read_to_string(dir.join("kept")).ok().as_deref(), holds);
+            }
+            let loaded = Checkpoint::load(&dir).unwrap();
+            assert_eq!(loaded.checkpoint, written, "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_death_while_the_file_is_replaced_costs_nothing_where_a_group_may_write() {
     use std::os::unix::fs::PermissionsExt;
     let (_temp, dir) = dir();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o775)).unwrap();
     store(&sample(), &dir).unwrap();
-    let dies = |_: &Path| {
+    let dies = |_: &DataDir| {
         Err(crate::error::Kind::Locked {
             path: "here".into(),
         })
@@ -425,8 +480,9 @@ fn a_newer_version_is_refused_and_left_alone() {
 fn a_directory_that_cannot_be_written_is_an_error_and_harms_nothing() {
     let (temp, data) = dir();
     store(&sample(), &data).unwrap();
-    fs::create_dir(temp.path().join(format!("{NAME}.tmp"))).unwrap();
-    let error = store(&Checkpoint::new(), &data).unwrap_err();
+    let error = while_away(temp.path(), || {
+        store(&Checkpoint::new(), &data).unwrap_err()
+    });
     assert!(error.to_string().contains("cannot be written"), "{error}");
     assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
 }
@@ -610,6 +666,38 @@ fn records_that_began_in_the_file_before_are_kept() {
         .pipeline_mut("web")
         .set_rests(id(77), 0, &ended);
     assert!(rests_of(&store.checkpoint, id(77)).is_empty());
+}
+
+#[test]
+fn what_was_written_to_a_file_unseen_is_kept_until_it_is_withdrawn() {
+    let (_guard, dir) = dir();
+    store(&sample(), &dir).unwrap();
+    let is_unseen = || {
+        let loaded = Checkpoint::load(&dir).unwrap();
+        let web = loaded.checkpoint.pipeline("web").unwrap();
+        let resume = web.resume(&["otlp"]);
+        let of_it = resume.iter().find(|entry| entry.id.inode == 1).unwrap();
+        let file = web.file(id(1), 0).unwrap();
+        assert_eq!(of_it.is_unseen, file.is_unseen);
+        (loaded.warning, of_it.is_unseen)
+    };
+    let mut kept = Store::go_on(dir.again(), Checkpoint::load(&dir).unwrap());
+    for (value, is_whole) in [(true, false), (true, true), (false, false)] {
+        let web = kept.checkpoint.pipeline_mut("web");
+        web.set_unseen(id(1), 0, value);
+        // Nothing is known of this one.
+        web.set_unseen(id(77), 0, value);
+        if is_whole {
+            // Not in the journal only.
+            kept.journal = None;
+        }
+        kept.save().unwrap();
+        assert_eq!(is_unseen(), (None, value));
+        // The same once more is no change.
+        let web = kept.checkpoint.pipeline_mut("web");
+        web.set_unseen(id(1), 0, value);
+        assert!(!kept.save().unwrap());
+    }
 }
 
 #[test]

@@ -99,6 +99,9 @@ struct File {
     changed: u64,
     path: String,
     size: u64,
+    /// It was gone, and had been written to since it was looked at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unseen: bool,
     outputs: Outputs,
     /// Of records that began in the file before: the stream, where the record ends if that is known, and whether it is acked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -595,6 +598,7 @@ impl File {
             changed: file.changed,
             path: path_text::encode(&file.path),
             size: file.size,
+            unseen: file.is_unseen,
             outputs: Outputs(file.outputs.iter().map(output).collect()),
             rests: file.rests.iter().map(rest_to_wire).collect(),
         }
@@ -633,6 +637,7 @@ impl File {
             changed: self.changed,
             path: path.into(),
             size: self.size,
+            is_unseen: self.unseen,
             outputs,
             rests: self.rests.into_iter().map(rest_from_wire).collect(),
         };

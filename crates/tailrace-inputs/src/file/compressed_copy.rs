@@ -58,6 +58,11 @@ impl CompressedCopy {
         })
     }
 
+    /// How large the original is at most, as far as it was read and that is known.
+    pub(crate) fn bytes_max(&self) -> Option<u64> {
+        self.reader.as_ref().map(GzipReader::bytes_max)
+    }
+
     /// What the original begins with, before an offset.
     pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
         let mut head = vec![0; head_bytes(offset)];

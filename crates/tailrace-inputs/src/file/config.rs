@@ -111,6 +111,7 @@ pub enum WatchMode {
     Poll,
 }
 
+/// Each takes some kilobytes of the kernel, which count for the process's cgroup.
 fn open_files_default() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     usize::try_from(limit.unwrap_or(u64::MAX) / 4)

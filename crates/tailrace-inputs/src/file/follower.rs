@@ -307,6 +307,7 @@ impl Follower {
             deadline = deadline.min(due);
         }
         let fd = self.discovery.watcher.poll_fd();
+        let has_fetched = self.discovery.watcher.has_fetched();
         if now < self.next_drain && fd.is_some() {
             // Changes wait a little, so that a busy file costs a hundred wakes a second at most.
             let before = self.next_drain.min(deadline);
@@ -314,7 +315,9 @@ impl Follower {
                 return;
             }
         }
-        self.waker.wait(fd, deadline);
+        if !has_fetched {
+            self.waker.wait(fd, deadline);
+        }
     }
 
     /// A handle that ends [`Self::wait`] from another thread.

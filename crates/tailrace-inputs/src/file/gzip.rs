@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::gzip_members::GzipMembers;
+use crate::gzip_members::{GzipMembers, expanded_max};
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, ends_in_line, read_full_at,
 };
@@ -38,6 +38,8 @@ pub(crate) struct Original {
 /// Reads the original bytes.
 pub(crate) struct GzipReader {
     decoder: GzipMembers<BufReader<Whole>>,
+    /// The size of the compressed file.
+    file_bytes: u64,
     /// How many bytes it may still give.
     left: u64,
     /// The last bytes given or skipped: as many as a tail covers, or all.
@@ -67,10 +69,12 @@ impl std::fmt::Debug for GzipReader {
 impl GzipReader {
     /// Begins at an offset of the original; at its end if it is shorter.
     pub(crate) fn new(file: Arc<fs::File>, offset: u64) -> io::Result<Self> {
-        let left = expanded_bytes_max(file.metadata()?.len());
+        let file_bytes = file.metadata()?.len();
+        let left = expanded_bytes_max(file_bytes);
         let file = BufReader::with_capacity(STEP_BYTES, Whole { file, offset: 0 });
         let mut reader = Self {
             decoder: GzipMembers::new(file),
+            file_bytes,
             left,
             last: Vec::new(),
         };
@@ -86,6 +90,11 @@ impl GzipReader {
             }
         }
         Ok(reader)
+    }
+
+    /// How large the original is at most, as far as it was read.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.decoder.bytes_max(self.file_bytes)
     }
 
     /// The bytes just before the next one: as many as a tail covers, or all there are.
@@ -132,6 +141,8 @@ pub(crate) struct Sketch {
     pub(crate) head: Vec<u8>,
     /// The size of the original modulo 2^32, as the last member says; of no use where the file is cut off.
     pub(crate) size: u32,
+    /// The size of the compressed file.
+    file_bytes: u64,
 }
 
 impl Sketch {
@@ -150,7 +161,14 @@ impl Sketch {
         Ok(Self {
             head,
             size: u32::from_le_bytes(size),
+            file_bytes: end,
         })
+    }
+
+    /// The size of the original, as far as it is stated: the last bytes may be no size, so it is no more than what so large a
+    /// file can expand to.
+    pub(crate) fn stated_bytes(&self) -> u64 {
+        expanded_max(self.file_bytes).min(self.size.into())
     }
 }
 

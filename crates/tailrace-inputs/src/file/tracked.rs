@@ -24,6 +24,7 @@ use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
+use crate::file::closed::Closed;
 use crate::file::compressed_copy::CompressedCopy;
 use crate::file::growth::Growth;
 use crate::file::pace::{Moment, Pace};
@@ -128,7 +129,7 @@ enum Reach {
 #[derive(Debug)]
 enum Medium {
     /// Nothing now: it is opened by one of its names when it is to be read.
-    Closed,
+    Closed(Closed),
     /// The file itself.
     Open(fs::File),
     /// A compressed copy: the file itself is gone.
@@ -207,7 +208,7 @@ impl File {
             looked_size: 0,
             tail: Tail::default(),
             read_head: Fingerprint::default(),
-            medium: Medium::Closed,
+            medium: Medium::Closed(Closed::default()),
         }
     }
 
@@ -346,14 +347,14 @@ impl File {
     pub(crate) fn copy(&self) -> Option<&CompressedCopy> {
         match &self.medium {
             Medium::Copy(copy) => Some(copy),
-            Medium::Closed | Medium::Open(_) => None,
+            Medium::Closed(_) | Medium::Open(_) => None,
         }
     }
 
     pub(crate) fn copy_mut(&mut self) -> Option<&mut CompressedCopy> {
         match &mut self.medium {
             Medium::Copy(copy) => Some(copy),
-            Medium::Closed | Medium::Open(_) => None,
+            Medium::Closed(_) | Medium::Open(_) => None,
         }
     }
 
@@ -371,13 +372,31 @@ impl File {
         self.handle().ok()?.try_clone().ok()
     }
 
-    pub(crate) fn close(&mut self) {
-        self.give_handle();
+    /// Changes from the number `since` on are of later. It may have grown since it was looked at.
+    pub(crate) fn close(&mut self, since: u64) {
+        if let Some(handle) = self.give_handle() {
+            let is_grown = Meta::of_file(&handle).is_ok_and(|meta| meta.bytes > self.offset);
+            self.medium = Medium::Closed(Closed::new(since, is_grown));
+        }
+    }
+
+    /// What is known since it was closed, if it is.
+    pub(crate) fn closed(&mut self) -> Option<&mut Closed> {
+        match &mut self.medium {
+            Medium::Closed(closed) => Some(closed),
+            Medium::Open(_) | Medium::Copy(_) => None,
+        }
+    }
+
+    /// Whether it was written to since it was looked at, and nobody knows how much.
+    pub(crate) fn has_unseen(&self) -> bool {
+        let is_written = matches!(&self.medium, Medium::Closed(closed) if closed.is_written());
+        is_written && self.unread() == 0
     }
 
     /// The handle itself, which this file then has no more.
     pub(crate) fn give_handle(&mut self) -> Option<fs::File> {
-        match std::mem::replace(&mut self.medium, Medium::Closed) {
+        match std::mem::replace(&mut self.medium, Medium::Closed(Closed::default())) {
             Medium::Open(handle) => Some(handle),
             other => {
                 self.medium = other;
@@ -724,7 +743,7 @@ impl File {
     fn handle(&self) -> io::Result<&fs::File> {
         match &self.medium {
             Medium::Open(handle) => Ok(handle),
-            Medium::Closed | Medium::Copy(_) => Err(io::Error::other("the file is not open")),
+            Medium::Closed(_) | Medium::Copy(_) => Err(io::Error::other("the file is not open")),
         }
     }
 }

@@ -121,6 +121,8 @@ pub(crate) enum ChangeKind {
 /// The changes of one drain; its memory is used again.
 #[derive(Default)]
 pub(crate) struct Changes {
+    /// The number of the first: all changes that a watcher ever sees are numbered.
+    first: u64,
     changes: Vec<Change>,
     names: Vec<u8>,
 }
@@ -137,6 +139,10 @@ pub(crate) struct Watcher {
     inotify: Option<OwnedFd>,
     dirs: HashMap<i32, Vec<PathBuf>>,
     watches: HashMap<PathBuf, i32>,
+    /// Changes that were fetched and not drained.
+    ahead: Changes,
+    /// How many changes were drained.
+    drained: u64,
 }
 
 impl Watcher {
@@ -146,6 +152,8 @@ impl Watcher {
             inotify: Some(fd),
             dirs: HashMap::new(),
             watches: HashMap::new(),
+            ahead: Changes::default(),
+            drained: 0,
         })
     }
 
@@ -155,6 +163,8 @@ impl Watcher {
             inotify: None,
             dirs: HashMap::new(),
             watches: HashMap::new(),
+            ahead: Changes::default(),
+            drained: 0,
         }
     }
 
@@ -195,10 +205,33 @@ impl Watcher {
         *self = Self::blind();
     }
 
-    /// Fills `changes` with what is in the kernel's queue. True if more may be there.
+    /// Fills `changes` with what was fetched and what is in the kernel's queue. True if more may be there.
     pub(crate) fn drain(&mut self, changes: &mut Changes) -> bool {
         changes.changes.clear();
         changes.names.clear();
+        std::mem::swap(changes, &mut self.ahead);
+        let more = self.read(changes);
+        changes.first = self.drained;
+        self.drained += changes.len() as u64;
+        more
+    }
+
+    /// Takes what is in the kernel's queue, to be drained later, and gives the number of the next change: what happens from
+    /// now on has no lower one. Without that, the kernel would take a change for one with its equal before it.
+    pub(crate) fn fetch(&mut self) -> u64 {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        self.read(&mut ahead);
+        self.ahead = ahead;
+        self.drained + self.ahead.len() as u64
+    }
+
+    /// Whether changes were fetched and not drained.
+    pub(crate) fn has_fetched(&self) -> bool {
+        self.ahead.len() > 0
+    }
+
+    /// Adds what is in the kernel's queue. True if more may be there.
+    fn read(&self, changes: &mut Changes) -> bool {
         let Some(fd) = &self.inotify else {
             return false;
         };
@@ -265,6 +298,10 @@ impl Watcher {
 impl Changes {
     pub(crate) fn len(&self) -> usize {
         self.changes.len()
+    }
+
+    pub(crate) fn number(&self, index: usize) -> u64 {
+        self.first + index as u64
     }
 
     pub(crate) fn kind(&self, index: usize) -> ChangeKind {
@@ -357,6 +394,38 @@ mod tests {
         assert_eq!(to, &(ChangeKind::MovedTo { cookie: *cookie }, "b"));
         assert_eq!(deleted, &(ChangeKind::Deleted, "b"));
         assert_eq!(watcher.dirs_of(&changes, 0), [dir.path().to_owned()]);
+    }
+
+    #[test]
+    fn what_is_fetched_is_drained_in_order_and_numbered() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watcher = Watcher::new().unwrap();
+        watcher.add(dir.path()).unwrap();
+        let path = dir.path().join("a");
+        let mut file = fs::File::create(&path).unwrap();
+        let mut write = || std::io::Write::write_all(&mut file, b"x").unwrap();
+        write();
+        assert!(!watcher.has_fetched());
+        assert_eq!(watcher.fetch(), 2);
+        assert!(watcher.has_fetched());
+        write();
+        let mut changes = Changes::default();
+        let drain = |watcher: &mut Watcher, changes: &mut Changes| -> Vec<_> {
+            watcher.drain(changes);
+            (0..changes.len())
+                .map(|index| (changes.number(index), changes.kind(index)))
+                .collect()
+        };
+        let (created, modified) = (ChangeKind::Created, ChangeKind::Modified);
+        assert_eq!(
+            drain(&mut watcher, &mut changes),
+            [(0, created), (1, modified), (2, modified)],
+            "the last one is not taken for the one before it"
+        );
+        assert!(!watcher.has_fetched());
+        assert_eq!(watcher.fetch(), 3);
+        write();
+        assert_eq!(drain(&mut watcher, &mut changes), [(3, modified)]);
     }
 
     #[test]

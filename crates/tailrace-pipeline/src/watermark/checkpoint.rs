@@ -36,6 +36,8 @@ pub(crate) struct CheckpointEntry {
 pub(super) struct Departed {
     marks: Vec<CheckpointEntry>,
     gone: Vec<(FileId, u32)>,
+    /// Whether files that are gone were written to since they were looked at.
+    unseen: Vec<(FileId, u32, bool)>,
 }
 
 impl Departed {
@@ -103,8 +105,20 @@ impl Tracker {
 
     /// Last marks of files that are tracked no more, and files to forget, since the last call.
     pub(crate) fn take_departed(&self) -> (Vec<CheckpointEntry>, Vec<(FileId, u32)>) {
-        let Departed { marks, gone } = std::mem::take(&mut self.lock().departed);
-        (marks, gone)
+        let departed = &mut self.lock().departed;
+        let Departed { marks, gone, .. } = departed;
+        (std::mem::take(marks), std::mem::take(gone))
+    }
+
+    /// A file of the checkpoint is gone and was written to since it was looked at, or that was withdrawn.
+    pub(crate) fn unseen(&self, id: FileId, generation: u32, is_unseen: bool) {
+        let departed = &mut self.lock().departed;
+        departed.unseen.push((id, generation, is_unseen));
+    }
+
+    /// What was said by [`Self::unseen`] since the last call.
+    pub(crate) fn take_unseen(&self) -> Vec<(FileId, u32, bool)> {
+        std::mem::take(&mut self.lock().departed.unseen)
     }
 
     /// Forgets a source that was opened and had no byte; gives how it was opened.

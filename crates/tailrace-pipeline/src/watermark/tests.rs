@@ -351,6 +351,18 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     assert_eq!(tracker.take_done(slot), Some(30));
 }
 
+#[test]
+fn what_is_said_of_a_file_that_is_gone_is_taken_once() {
+    let tracker = Tracker::new(1, u64::MAX);
+    tracker.unseen(FileId::NONE, 3, true);
+    tracker.unseen(FileId::NONE, 3, false);
+    // Whatever else is taken.
+    assert!(tracker.take_departed().0.is_empty());
+    let said = [true, false].map(|is_unseen| (FileId::NONE, 3, is_unseen));
+    assert_eq!(tracker.take_unseen(), said);
+    assert_eq!(tracker.take_unseen(), []);
+}
+
 /// As when a rotated file is compressed within the second between two checkpoints.
 #[test]
 fn last_marks_of_a_file_that_is_gone_do_not_bring_it_back() {

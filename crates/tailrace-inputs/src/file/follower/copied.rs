@@ -289,8 +289,8 @@ impl Follower {
     fn read_as(&mut self, slot: u32, copy: CompressedFile, sketch: &Sketch) {
         if let Some(file) = &mut self.files[slot as usize] {
             file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
-            file.size = sketch.size.into();
+            file.size = sketch.stated_bytes();
         }
-        self.go_on_from(slot, CompressedCopy::whole(copy, sketch.size.into()));
+        self.go_on_from(slot, CompressedCopy::whole(copy, sketch.stated_bytes()));
     }
 }

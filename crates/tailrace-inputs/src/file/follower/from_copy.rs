@@ -40,6 +40,7 @@ impl Follower {
         let is_read_ahead = file.is_read_ahead;
         if file.unread() == 0
             && !is_read_ahead
+            && !file.has_unseen()
             && (file.is_open() || !has_grown_copy(file, &self.roots))
         {
             return false;
@@ -59,6 +60,7 @@ impl Follower {
     pub(super) fn go_on_from(&mut self, slot: u32, copy: CompressedCopy) {
         self.close(slot);
         self.let_inode_go(slot);
+        self.withdraw_unseen(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
@@ -250,14 +252,18 @@ impl Follower {
         }
     }
 
-    /// A file that is cut off does not say how much is missing: then that is lost which was known before.
+    /// A file that is cut off does not say how much is missing: then that is lost which was known before. What another one
+    /// states is believed as far as what is left of it can hold so much.
     fn lose_rest(&mut self, slot: u32, error: &io::Error, events: &mut Vec<FileEvent>) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        let is_guess = file.copy().is_some_and(|copy| copy.size_is_reported);
-        if is_guess && error.kind() == io::ErrorKind::UnexpectedEof {
-            file.size = file.offset;
+        if let Some(copy) = file.copy().filter(|copy| copy.size_is_reported) {
+            let bytes_max = match error.kind() {
+                io::ErrorKind::UnexpectedEof => 0,
+                _ => copy.bytes_max().unwrap_or(u64::MAX),
+            };
+            file.size = file.size.min(bytes_max).max(file.offset);
         }
         if file.unread() == 0 {
             events.push(FileEvent::Lost {

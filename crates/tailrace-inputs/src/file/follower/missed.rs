@@ -2,7 +2,9 @@
 //!
 //! Takes what happens to names, and has the compressed files looked at (`copied`) that were made since in the directories in
 //! which such a file went. Inotify reports names only, and by the time it does they may lead elsewhere: a name that was deleted and
-//! was not that of a known file is all there is to see. What has no compressed copy is counted as lost.
+//! was not that of a known file is all there is to see. What has no compressed copy is counted as lost. So is a known file
+//! that was closed and went after it was written to: the caller is told at once, so that another run counts it if this one
+//! ends before.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -115,6 +117,37 @@ impl Follower {
             self.missed.note(dir, None);
         }
         self.missed.note_gone(dir);
+        if let Some(file) = &mut self.files[slot as usize]
+            && file.listed
+            && file.has_unseen()
+        {
+            self.pending.extend(tell_unseen(file, true));
+        }
+    }
+
+    /// A file that was gone is there again, or its compressed copy is.
+    pub(super) fn withdraw_unseen(&mut self, slot: u32) {
+        if let Some(file) = &mut self.files[slot as usize] {
+            self.pending.extend(tell_unseen(file, false));
+        }
+    }
+
+    /// A file is gone: counts it if it was never opened, or was written to while it was closed. How much that was, nobody
+    /// knows.
+    pub(super) fn report_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        let file = self.files[slot as usize].as_mut();
+        let is_missed =
+            |file: &File| file.has_unseen() || (!file.listed && !file.is_open() && file.size == 0);
+        if let Some(file) = file.filter(|file| is_missed(file)) {
+            events.push(FileEvent::Lost {
+                source: None,
+                path: file.path.to_path_buf(),
+                bytes: 0,
+                reason: LossReason::Missed,
+            });
+            // Another run does not count it again.
+            events.extend(tell_unseen(file, false));
+        }
     }
 
     /// Another file has the inode of one. True if that went before it was opened: it waits for its compressed copy.
@@ -203,6 +236,16 @@ impl Follower {
         let copies = copies.filter_map(|file| Some(file.copy()?.copy_id()));
         copies.collect()
     }
+}
+
+/// Says whether a file is gone with what was written to it unseen, unless that was said before.
+fn tell_unseen(file: &mut File, is_unseen: bool) -> Option<FileEvent> {
+    let is_new = file.closed().is_some_and(|closed| closed.tell(is_unseen));
+    is_new.then(|| FileEvent::Unseen {
+        id: file.id(),
+        generation: file.generation,
+        is_unseen,
+    })
 }
 
 /// Whether nothing is known of a file's content.

@@ -266,6 +266,7 @@ impl Follower {
             file.names.push(name);
             file.is_reached(file.is_wanted());
         }
+        self.withdraw_unseen(slot);
         let mut found = Found::default();
         if let Some(dir) = path.parent() {
             self.discovery.watch_extra(dir, &mut found);
@@ -335,6 +336,7 @@ impl Follower {
                 return;
             }
             let mut events = std::mem::take(&mut self.pending);
+            self.report_missed(slot, &mut events);
             self.end(slot, LossReason::Vanished, &mut events);
             self.pending = events;
         }
@@ -393,7 +395,10 @@ impl Follower {
                     while let Some(dir) = self.discovery.watcher.dirs_of(changes, index).get(at) {
                         path.push(dir);
                         path.push(changes.name(index));
-                        self.change(kind, changes.is_dir(index), &path);
+                        match kind {
+                            ChangeKind::Modified => self.modified(&path, changes.number(index)),
+                            _ => self.change(kind, changes.is_dir(index), &path),
+                        }
                         at += 1;
                     }
                 }
@@ -402,17 +407,17 @@ impl Follower {
         rescan
     }
 
-    fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path) {
-        if kind == ChangeKind::Modified {
-            match self.by_path.get(path) {
-                Some(&slot) => self.was_written_to(slot),
-                None if self.discovery.wants(path) => {
-                    self.appeared(path, true);
-                }
-                None => {}
+    fn modified(&mut self, path: &Path, number: u64) {
+        match self.by_path.get(path) {
+            Some(&slot) => self.was_written_to(slot, number),
+            None if self.discovery.wants(path) => {
+                self.appeared(path, true);
             }
-            return;
+            None => {}
         }
+    }
+
+    fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path) {
         if is_dir {
             match kind {
                 ChangeKind::Created | ChangeKind::MovedTo { .. } => self.dir_appeared(path),
@@ -461,12 +466,16 @@ impl Follower {
     }
 
     /// It was not before the changes were taken last, or it would have been reported then.
-    fn was_written_to(&mut self, slot: u32) {
-        if let Some(file) = &mut self.files[slot as usize]
-            && file.turn != Turn::Changed
-            && let Some(pace) = file.pace_if_any()
-        {
-            pace.growth.seen_to(self.drained_at);
+    fn was_written_to(&mut self, slot: u32, number: u64) {
+        if let Some(file) = &mut self.files[slot as usize] {
+            if let Some(closed) = file.closed() {
+                closed.was_changed(number);
+            }
+            if file.turn != Turn::Changed
+                && let Some(pace) = file.pace_if_any()
+            {
+                pace.growth.seen_to(self.drained_at);
+            }
         }
         self.mark_ready(slot);
     }
@@ -633,6 +642,11 @@ impl Follower {
             return;
         };
         file.tick = self.tick;
+        if meta.bytes > file.offset
+            && let Some(closed) = file.closed()
+        {
+            closed.was_written_to();
+        }
         if file.differs(meta) {
             self.mark_ready(slot);
         }

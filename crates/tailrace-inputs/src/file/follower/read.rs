@@ -317,19 +317,6 @@ impl Follower {
         false
     }
 
-    /// A file is gone that was never opened: whether anything was written to it, nobody knows.
-    fn report_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
-        let file = self.files[slot as usize].as_ref();
-        if let Some(file) = file.filter(|file| !file.listed && !file.is_open() && file.size == 0) {
-            events.push(FileEvent::Lost {
-                source: None,
-                path: file.path.to_path_buf(),
-                bytes: 0,
-                reason: LossReason::Missed,
-            });
-        }
-    }
-
     /// A link that may not be followed.
     fn leave_out(&mut self, slot: u32, target: &Path, events: &mut Vec<FileEvent>) {
         let Some(file) = &mut self.files[slot as usize] else {
@@ -581,7 +568,7 @@ impl Follower {
         if let Some(file) = &mut self.files[slot as usize]
             && file.is_open()
         {
-            file.close();
+            file.close(self.discovery.watcher.fetch());
             self.open_files -= 1;
         }
     }

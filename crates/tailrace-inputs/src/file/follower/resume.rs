@@ -131,6 +131,13 @@ impl Follower {
         }
         file.origin = Arc::clone(&latest.path);
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
+        if latest.is_unseen {
+            // That is withdrawn when it has its name.
+            if let Some(closed) = file.closed() {
+                closed.tell(true);
+            }
+            return false;
+        }
         // Without a birth time only its content shows whether it is that file: it is opened.
         let is_same = latest.id.created_at != 0 && latest.id.created_at == file.created_at;
         if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
@@ -185,18 +192,23 @@ impl Follower {
             return;
         }
         let bytes = entry.size.saturating_sub(entry.offset);
-        if bytes == 0 && reason == LossReason::Vanished && self.is_new {
+        let is_unseen = entry.is_unseen && bytes == 0 && reason == LossReason::Vanished;
+        if bytes == 0 && reason == LossReason::Vanished && !is_unseen && self.is_new {
             self.generations
                 .hold(Inode::from(entry.id), entry.generation);
             self.read_and_gone.push(entry);
             return;
         }
-        if bytes > 0 {
+        if bytes > 0 || is_unseen {
             self.pending.push(FileEvent::Lost {
                 source: None,
                 path: entry.path.to_path_buf(),
                 bytes,
-                reason,
+                reason: if is_unseen {
+                    LossReason::Missed
+                } else {
+                    reason
+                },
             });
         }
         self.forgotten(&entry);
@@ -248,6 +260,7 @@ mod tests {
             path: Path::new("/a").into(),
             offset: 1,
             size: 1,
+            is_unseen: false,
         }
     }
 

@@ -14,6 +14,7 @@ mod property;
 mod restart;
 mod rotation;
 mod unknown;
+mod unseen;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,8 @@ struct Rig {
     created_at: BTreeMap<FileKey, u64>,
     /// Those of which a source has ended and is not acked.
     unacked: BTreeSet<FileKey>,
+    /// Those that are gone and were written to unseen.
+    unseen: BTreeSet<FileKey>,
     lost_unopened: u64,
     log: Vec<FileEvent>,
 }
@@ -96,6 +99,7 @@ impl Rig {
             ids: BTreeMap::new(),
             created_at: BTreeMap::new(),
             unacked: BTreeSet::new(),
+            unseen: BTreeSet::new(),
             lost_unopened: 0,
             log: Vec::new(),
         }
@@ -226,6 +230,7 @@ impl Rig {
                 path: content.path.as_path().into(),
                 offset: content.begin + content.bytes.len() as u64,
                 size: content.size,
+                is_unseen: self.unseen.contains(key),
             })
             .collect()
     }
@@ -285,12 +290,25 @@ impl Rig {
                 FileEvent::Lost { bytes, .. } => self.lost_unopened = *bytes,
                 FileEvent::Forgotten { id, generation, .. } => {
                     let key = id.key(*generation);
+                    self.unseen.remove(&key);
                     let mut content = self.live.remove(&key).unwrap();
                     content.lost += std::mem::take(&mut self.lost_unopened);
                     if !self.unacked.contains(&key) {
                         self.created_at.remove(&key);
                     }
                     self.archive.push(content);
+                }
+                FileEvent::Unseen {
+                    id,
+                    generation,
+                    is_unseen,
+                } => {
+                    let key = id.key(*generation);
+                    let is_new = match is_unseen {
+                        true => self.unseen.insert(key),
+                        false => self.unseen.remove(&key),
+                    };
+                    assert!(is_new, "{key:?} is told twice");
                 }
                 FileEvent::Skipped { .. }
                 | FileEvent::Truncated { .. }

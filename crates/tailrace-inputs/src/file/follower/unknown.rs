@@ -220,9 +220,9 @@ impl Follower {
         let mut file = File::new(inode, source, generation, copy.path().into());
         file.created_at = assumed_at;
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
-        file.size = sketch.size.into();
+        file.size = sketch.stated_bytes();
         file.origin = origin.into();
-        self.add_copied(file, CompressedCopy::whole(copy, sketch.size.into()));
+        self.add_copied(file, CompressedCopy::whole(copy, sketch.stated_bytes()));
     }
 
     pub(super) fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {

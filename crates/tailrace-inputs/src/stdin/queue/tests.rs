@@ -106,6 +106,7 @@ fn entry(stream: u64, offset: u64, size: u64) -> Resume {
         path: Path::new("stdin").into(),
         offset,
         size,
+        is_unseen: false,
     }
 }
 

@@ -66,6 +66,11 @@ impl Reader {
                     self.resume.forget(*id, *generation);
                     self.shared.tracker.gone(*id, *generation);
                 }
+                FileEvent::Unseen {
+                    id,
+                    generation,
+                    is_unseen,
+                } => self.shared.tracker.unseen(*id, *generation, *is_unseen),
                 _ => {}
             }
         }
@@ -195,7 +200,7 @@ impl Reader {
                 self.report_truncation(&path, unseen, bytes_max);
                 None
             }
-            FileEvent::Forgotten { .. } => None,
+            FileEvent::Forgotten { .. } | FileEvent::Unseen { .. } => None,
             FileEvent::Problem {
                 kind,
                 path,
@@ -223,7 +228,7 @@ impl Reader {
         let path = path.display();
         match bytes {
             0 => {
-                warn!(pipeline, %path, reason, "a file is lost, and nobody knows how much it held")
+                warn!(pipeline, %path, reason, "bytes of a file are lost, and nobody knows how many")
             }
             _ => warn!(pipeline, %path, bytes, reason, "bytes were lost before they could be read"),
         }

@@ -331,6 +331,7 @@ fn brief(rig: &Rig) -> String {
         FileEvent::Identified { .. }
         | FileEvent::Truncated { .. }
         | FileEvent::Problem { .. }
+        | FileEvent::Unseen { .. }
         | FileEvent::Skipped { .. } => String::new(),
     };
     rig.log.iter().map(line).collect()

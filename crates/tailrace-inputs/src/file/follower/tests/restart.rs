@@ -280,6 +280,7 @@ fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
             path: rig.path("b.log").into(),
             offset: 4,
             size: 4,
+            is_unseen: false,
         };
         if was_used {
             let bytes = b"two\n".to_vec();

@@ -169,6 +169,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
         path: content.path.as_path().into(),
         offset: half as u64,
         size: content.size,
+        is_unseen: false,
     };
     rig.live.insert(key.key(0), content);
     rig.rename("a.log.20260102.gz", "a.log.20260103.gz");
@@ -197,6 +198,29 @@ fn a_damaged_compressed_file_that_nobody_saw_is_reported_and_counted() {
     );
     for name in ["a.log.2.gz", "a.log.3.gz"] {
         assert!(rig.problems(&rig.path(name))[0].contains("cannot be decompressed"));
+    }
+}
+
+#[test]
+fn a_size_that_the_last_bytes_of_a_compressed_file_do_not_state_is_not_believed() {
+    let (whole, junk) = ("whole\n".repeat(500), "JUNK".repeat(200));
+    let begun = format!("\x1f{junk}");
+    for (behind, lost) in [(&junk, 800), (&begun, 801 * 1032)] {
+        let (mut rig, resume) = stopped("first\n");
+        rotate(&rig, 1, None);
+        rig.append("a.log", &whole);
+        rig.rename("a.log", "a.log.2");
+        compress_file(&rig.path("a.log.2"));
+        rig.append("a.log.2.gz", behind);
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.lost().len() == 1);
+        assert_eq!(rig.texts(), ["first\n", &*whole]);
+        assert_eq!(rig.lost(), [(lost, LossReason::Corrupt)]);
+        let sizes = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Opened { size, .. } => Some(*size),
+            _ => None,
+        });
+        assert!(sizes.max() < Some(2_000_000), "{:#?}", rig.log);
     }
 }
 
