@@ -583,3 +583,33 @@ fn catching_up_does_not_begin_within_a_record_in_parts() {
     tracker.ack(1, &[(again, counts(2))]);
     assert_eq!(watermarks(&tracker, slot)[1], 50);
 }
+
+/// Such a stream was written by an earlier run of the agent, and its segments are still in the queue.
+#[test]
+fn a_stream_of_a_queue_that_has_ended_is_not_gone() {
+    let tracker = Tracker::new(1, u64::MAX);
+    let id = FileId {
+        inode: 7,
+        ..FileId::NONE
+    };
+    let slot = tracker.open(Opening {
+        id: Some(id),
+        path: Path::new("stdin").into(),
+        ..opening(0)
+    });
+    tracker.read(slot, 30);
+    let span = Span {
+        slot,
+        start: 0,
+        end: 30,
+        records: 3,
+    };
+    tracker.framed_for_all(&[span], &[head(slot, 30, None)]);
+    tracker.finish(slot);
+    tracker.gone(id, 0);
+    assert_eq!(tracker.undelivered_bytes(), (30, 0));
+    assert_eq!(tracker.undelivered_gone_bytes(), 0);
+    tracker.ack(0, &[(span, counts(3))]);
+    assert_eq!(tracker.take_done(slot), Some(30));
+    assert_eq!(tracker.take_departed().1, [(id, 0)], "it is forgotten now");
+}

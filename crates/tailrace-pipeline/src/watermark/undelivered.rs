@@ -37,9 +37,9 @@ impl Tracker {
             let framed_to = source.head.framed_to;
             let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
+            // A stream of a queue that has ended is to be forgotten when it is acknowledged; until then it is there.
             let is_there = |id: FileId| {
-                let is_kept = QueueReader::owns(&id) || id.is_at(&source.opening.path);
-                is_kept && !source.gone
+                QueueReader::owns(&id) || (id.is_at(&source.opening.path) && !source.gone)
             };
             match source.opening.id {
                 Some(id) if bytes > 0 && !is_there(id) => bytes,
