@@ -37,6 +37,7 @@ use crate::error::{Error, Kind};
 use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
 use crate::file::watch::Waker;
 use crate::identity::{FileId, ends_in_line};
+use crate::input::Stored;
 use crate::resume::Resume;
 use segment::SegmentId;
 use store::{Segment, Store};
@@ -429,6 +430,25 @@ impl QueueReader {
                 reason: LossReason::Unwritten,
             });
         }
+    }
+}
+
+impl QueueReader {
+    /// The segments that are on the disk and not known to be acknowledged.
+    #[must_use]
+    pub fn stored(&self) -> Vec<Stored> {
+        let kept = self.kept.iter().filter(|kept| !kept.is_acked);
+        let kept = kept.map(|kept| kept.segment);
+        let stored = |segment: Segment| {
+            let SegmentId { stream, offset } = segment.id;
+            let resumed = self.resume.get(&stream).map_or(0, |entry| entry.offset);
+            let bytes = offset.max(resumed)..segment.end();
+            (!bytes.is_empty() && self.store.is_there(&segment)).then(|| Stored {
+                id: id_of(stream),
+                bytes,
+            })
+        };
+        kept.chain(self.store.unread()).filter_map(stored).collect()
     }
 }
 

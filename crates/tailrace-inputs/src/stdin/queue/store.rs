@@ -201,6 +201,16 @@ impl Store {
         self.lock().unread.front().copied()
     }
 
+    /// The segments that are not read yet.
+    pub(crate) fn unread(&self) -> Vec<Segment> {
+        self.lock().unread.iter().copied().collect()
+    }
+
+    /// Whether the file of a segment is on the disk.
+    pub(crate) fn is_there(&self, segment: &Segment) -> bool {
+        self.dir.join(segment.id.name()).symlink_metadata().is_ok()
+    }
+
     /// Bytes in segments that are not read yet.
     pub(crate) fn unread_bytes(&self) -> u64 {
         self.lock().unread.iter().map(Segment::bytes).sum()

@@ -114,6 +114,42 @@ fn stream() -> (PipeReader, PipeWriter) {
 }
 
 #[test]
+fn what_is_stored_when_it_is_closed_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    for (stream, text) in [(3, "old\n"), (4, "older\n")] {
+        segment::write(dir.path(), segment_id(stream, 0), false, text.as_bytes()).unwrap();
+    }
+    let (read, mut write) = stream();
+    let mut rig = Rig::new(dir.path(), 1 << 20, vec![entry(4, 2, 6)], read);
+    let stored = |rig: &Rig| -> Vec<_> {
+        let stored = rig.queue.stored();
+        stored
+            .into_iter()
+            .map(|it| (it.id.inode, it.bytes))
+            .collect()
+    };
+    assert_eq!(stored(&rig), [(3, 0..4), (4, 2..6)]);
+    rig.until(|rig| rig.text() == "old\nder\n");
+    assert_eq!(
+        stored(&rig),
+        [(3, 0..4), (4, 2..6)],
+        "read, not acknowledged"
+    );
+    rig.queue.acked(SourceId(0), 0);
+    write.write_all(b"new\nun").unwrap();
+    rig.until(|rig| rig.text().ends_with("new\n"));
+    rig.queue.close(&mut rig.events);
+    let found: Vec<_> = stored(&rig).into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(
+        found,
+        [2..6, 0..4, 4..6],
+        "what was read last is written when it is closed"
+    );
+    fs::remove_file(dir.path().join(segment_id(4, 0).name())).unwrap();
+    assert_eq!(stored(&rig).len(), 2);
+}
+
+#[test]
 fn a_stream_goes_by_the_disk_and_leaves_nothing_there() {
     let dir = tempfile::tempdir().unwrap();
     let (read, mut write) = stream();
