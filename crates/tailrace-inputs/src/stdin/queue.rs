@@ -224,6 +224,10 @@ impl QueueReader {
         }
         let content = match self.store.load(&segment) {
             Ok(content) => content,
+            Err(damage) if damage.is_gone() => {
+                self.vanished(&segment, events);
+                return true;
+            }
             Err(damage) => {
                 self.quarantine(&segment, &damage, events);
                 return true;
@@ -309,6 +313,21 @@ impl QueueReader {
         }
     }
 
+    /// Somebody deleted a segment before it was read.
+    fn vanished(&mut self, segment: &Segment, events: &mut Vec<FileEvent>) {
+        self.store.remove(segment);
+        self.finish(Some(segment.id), events);
+        events.push(FileEvent::Problem {
+            kind: ProblemKind::Read,
+            path: PathBuf::from("stdin"),
+            message: format!(
+                "segment {} of the queue was deleted: its records are lost, and the rest goes on",
+                segment.id.name()
+            ),
+        });
+        events.push(lost(segment.bytes(), LossReason::Vanished));
+    }
+
     fn quarantine(
         &mut self,
         segment: &Segment,
@@ -334,12 +353,7 @@ impl QueueReader {
                 id.name()
             ),
         });
-        events.push(FileEvent::Lost {
-            source: None,
-            path: PathBuf::from("stdin"),
-            bytes: segment.bytes().max(had),
-            reason: LossReason::Corrupt,
-        });
+        events.push(lost(segment.bytes().max(had), LossReason::Corrupt));
     }
 
     fn report_problems(&mut self, events: &mut Vec<FileEvent>) {
@@ -423,12 +437,11 @@ impl QueueReader {
         self.report_problems(events);
         let bytes = self.store.take_lost_bytes();
         if bytes > 0 {
-            events.push(FileEvent::Lost {
-                source: None,
-                path: PathBuf::from("stdin"),
-                bytes,
-                reason: LossReason::Unwritten,
-            });
+            events.push(lost(bytes, LossReason::Unwritten));
+        }
+        let bytes = self.store.take_deleted_bytes();
+        if bytes > 0 {
+            events.push(lost(bytes, LossReason::Vanished));
         }
     }
 }
@@ -463,6 +476,16 @@ fn id_of(stream: u64) -> FileId {
     FileId {
         inode: stream,
         ..FileId::NONE
+    }
+}
+
+/// Bytes of a stream that nobody has read.
+fn lost(bytes: u64, reason: LossReason) -> FileEvent {
+    FileEvent::Lost {
+        source: None,
+        path: PathBuf::from("stdin"),
+        bytes,
+        reason,
     }
 }
 

@@ -347,6 +347,44 @@ fn a_segment_that_somebody_deleted_is_reported_as_lost() {
 }
 
 #[test]
+fn a_queue_whose_directory_is_removed_goes_on_and_counts_what_was_in_it() {
+    let data = tempfile::tempdir().unwrap();
+    let dir = data.path().join("queue/p");
+    tailrace_files::create_dir(&dir).unwrap();
+    for (offset, text) in [(0, "a\n"), (2, "bc\n"), (5, "def\n")] {
+        segment::write(&dir, segment_id(7, offset), false, text.as_bytes()).unwrap();
+    }
+    let (read, mut write) = stream();
+    let mut rig = Rig::new(&dir, 1 << 20, Vec::new(), read);
+    rig.queue.read(&mut rig.buffer, 5, &mut rig.events);
+    assert_eq!(rig.text(), "a\n");
+    fs::remove_dir_all(data.path().join("queue")).unwrap();
+    write.write_all(b"new\n").unwrap();
+    rig.until(|rig| rig.text() == "a\nnew\n");
+    assert_eq!(files(&dir).len(), 1);
+    let vanished = LossReason::Vanished;
+    assert_eq!(rig.lost(), [(3, vanished), (4, vanished)]);
+    rig.queue.acked(SourceId(0), 0);
+    assert_eq!(
+        rig.queue.store.used_bytes(),
+        used(&dir),
+        "its room is free again"
+    );
+    // What nobody has read at the end.
+    write.write_all(b"late\n").unwrap();
+    let is_written = |rig: &Rig| rig.queue.store.unread_bytes() == 5;
+    let started = Instant::now();
+    while !is_written(&rig) {
+        assert!(started.elapsed() < FAR);
+        rig.queue.wait(Duration::from_millis(100));
+    }
+    fs::remove_dir_all(data.path().join("queue")).unwrap();
+    rig.queue.close(&mut rig.events);
+    assert_eq!(rig.lost().last(), Some(&(5, vanished)));
+    assert_eq!(rig.queue.stored(), []);
+}
+
+#[test]
 fn quarantined_segments_give_way_when_their_room_is_wanted() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(
