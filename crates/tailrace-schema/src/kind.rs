@@ -129,7 +129,7 @@ impl Kind for Glob {
             reader.expected(node, "a path or glob", Some(&resolved));
             return None;
         }
-        let problem = match glob::compile(&resolved.text, true) {
+        let problem = match glob::parse(&resolved.text, true) {
             Err(problem) => Some((format!("not a valid glob: {problem}"), problem.hint())),
             Ok(_) if slash_in_braces(&resolved.text) => Some((
                 "not a valid glob: a `/` between braces".to_owned(),
@@ -161,7 +161,7 @@ impl Kind for NameGlob {
             reader.expected(node, "a name or glob", Some(&resolved));
             return None;
         }
-        if let Err(problem) = glob::compile(&resolved.text, false) {
+        if let Err(problem) = glob::parse(&resolved.text, false) {
             let what = format!("not a valid glob: {problem}");
             reader.refuse(node, Some(&resolved), what, Some(problem.hint().to_owned()));
             return None;
