@@ -173,6 +173,45 @@ fn a_hostile_file_is_refused_with_few_diagnostics() {
     assert_eq!(sound.resource.len(), 40_000);
 }
 
+/// The library that compiles globs panicked, or overflowed the stack.
+#[test]
+fn a_hostile_glob_is_refused_at_its_place() {
+    let nested = |depth: usize| format!("{}b{}", "{a,".repeat(depth), "}".repeat(depth));
+    for glob in [nested(125), nested(300_000), "?".repeat(1_000_000)] {
+        for (input, column) in [
+            (format!("{{type: file, include: ['{glob}']}}"), 35),
+            (
+                format!("{{type: file, include: [/a], exclude: ['{glob}']}}"),
+                50,
+            ),
+            (
+                format!("{{type: kubernetes, include: {{namespaces: ['{glob}']}}}}"),
+                54,
+            ),
+            (
+                format!("{{type: kubernetes, exclude: {{namespaces: ['{glob}']}}}}"),
+                54,
+            ),
+        ] {
+            let yaml =
+                format!("pipelines:\n  a:\n    input: {input}\n    output: {{type: discard}}\n");
+            let diagnostics = answer(yaml.as_bytes()).unwrap_err();
+            let [diagnostic] = &diagnostics[..] else {
+                panic!("{diagnostics:?}");
+            };
+            assert_eq!(
+                (diagnostic.line, diagnostic.column),
+                (3, column),
+                "{diagnostic}"
+            );
+            assert!(
+                diagnostic.message.contains("not a valid glob"),
+                "{diagnostic}"
+            );
+        }
+    }
+}
+
 #[test]
 fn pipelines_and_files_have_a_greatest_number() {
     let pipeline = |n: usize| {

@@ -7,9 +7,9 @@
 //! decides what is read and what is not. Its files are opened by `tailrace-files`, which follows no link and waits for no
 //! pipe.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,16 +19,28 @@ use tailrace_files::{Access, DIR_MODE};
 
 use crate::error::{Error, Kind};
 
+/// The file in it that is locked.
+const LOCK: &str = "lock";
+
 /// A locked data directory. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// The directory itself, where it can be locked, and the file `lock` in it, where it can be made: a full
-    /// or read-only disk may not have it. One of them at least.
-    _locks: Vec<File>,
+    locks: Locks,
     warning: Option<String>,
     /// Directories that stood in place of files and were moved aside, and are not reported yet.
     aside: Mutex<Vec<String>>,
+}
+
+/// What is open of a data directory. One of the two is locked at least: some network filesystems lock no directory, and a
+/// full or read-only disk may not have the file.
+#[derive(Debug)]
+struct Locks {
+    /// The directory itself.
+    dir: File,
+    is_dir_locked: bool,
+    /// The file `lock` in it.
+    file: Option<File>,
 }
 
 impl DataDir {
@@ -37,58 +49,34 @@ impl DataDir {
     /// # Errors
     /// It cannot be made or written, everybody may write to it, or another agent holds it ([`Error::is_locked`]).
     pub fn open(path: &Path) -> Result<Self, Error> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(DIR_MODE)
-            .create(path)
-            .map_err(|source| Kind::DataDirCreate {
-                path: path.to_owned(),
-                source,
-            })?;
-        let not_writable = |source| Kind::DataDirWrite {
-            path: path.to_owned(),
-            source,
-        };
-        let warning = check_access(path)?;
-        let mut locks = Vec::new();
-        // Some network filesystems lock no directory.
-        let dir = File::open(path).map_err(not_writable)?;
-        if lock(&dir, path)?.is_ok() {
-            locks.push(dir);
-        }
-        let name = path.join("lock");
-        let mut written = OpenOptions::new();
-        written.create(true).truncate(false).write(true);
-        let file = tailrace_files::open(&name, &mut written).or_else(|error| match error.kind() {
-            // A disk that is read-only is no reason not to deliver.
-            io::ErrorKind::ReadOnlyFilesystem => {
-                tailrace_files::open(&name, OpenOptions::new().read(true)).map_err(|_| error)
-            }
-            _ => Err(error),
-        });
-        match file {
-            Ok(mut file) => {
-                lock(&file, path)?.map_err(not_writable)?;
-                // Who holds it is for people only.
-                let holder = format!("{}\n", std::process::id());
-                let _ = file
-                    .set_len(0)
-                    .and_then(|()| file.write_all(holder.as_bytes()));
-                locks.push(file);
-            }
-            // What cannot be written now is reported when the checkpoint is, and tried again.
-            Err(error) if is_full_or_read_only(&error) && !locks.is_empty() => {}
-            Err(source) if source.kind() == io::ErrorKind::InvalidInput => {
-                return Err(Kind::StateFile { path: name, source }.into());
-            }
-            Err(error) => return Err(not_writable(error).into()),
-        }
+        let warning = make(path)?;
+        let locks = Locks::take(path)?;
         Ok(Self {
             path: path.to_owned(),
-            _locks: locks,
+            locks,
             warning,
             aside: Mutex::default(),
         })
+    }
+
+    /// Sees to it that this directory is still what the path names, and its lock file in it: it may have been removed or
+    /// renamed. If not, makes and locks what is missing. True if anything was.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub(crate) fn hold(&mut self) -> Result<bool, Error> {
+        if !is_found(&self.locks.dir, fs::metadata(&self.path)) {
+            make(&self.path)?;
+            self.locks = Locks::take(&self.path)?;
+            return Ok(true);
+        }
+        let name = self.path.join(LOCK);
+        let is_gone = |file: &File| !is_found(file, name.symlink_metadata());
+        if !self.locks.file.as_ref().is_some_and(is_gone) {
+            return Ok(false);
+        }
+        self.locks.file = lock_file(&self.path, self.locks.is_dir_locked)?;
+        Ok(true)
     }
 
     /// Where it is.
@@ -106,9 +94,19 @@ impl DataDir {
     /// The same directory as somebody else would hold it, for tests.
     #[cfg(test)]
     pub(crate) fn again(&self) -> Self {
+        Self::unlocked(&self.path)
+    }
+
+    /// A directory that is held by somebody, for tests.
+    #[cfg(test)]
+    pub(crate) fn unlocked(path: &Path) -> Self {
         Self {
-            path: self.path.clone(),
-            _locks: Vec::new(),
+            path: path.to_owned(),
+            locks: Locks {
+                dir: File::open(path).expect("it is there"),
+                is_dir_locked: false,
+                file: None,
+            },
             warning: None,
             aside: Mutex::default(),
         }
@@ -193,6 +191,78 @@ impl DataDir {
     }
 }
 
+impl Locks {
+    fn take(path: &Path) -> Result<Self, Kind> {
+        let dir = File::open(path).map_err(not_writable(path))?;
+        let is_dir_locked = lock(&dir, path)?.is_ok();
+        Ok(Self {
+            file: lock_file(path, is_dir_locked)?,
+            dir,
+            is_dir_locked,
+        })
+    }
+}
+
+/// The locked file `lock` of a directory. `None`: the disk is full or read-only, and the directory itself is locked.
+fn lock_file(path: &Path, is_dir_locked: bool) -> Result<Option<File>, Kind> {
+    let name = path.join(LOCK);
+    let mut written = OpenOptions::new();
+    written.create(true).truncate(false).write(true);
+    let file = tailrace_files::open(&name, &mut written).or_else(|error| match error.kind() {
+        // A disk that is read-only is no reason not to deliver.
+        io::ErrorKind::ReadOnlyFilesystem => {
+            tailrace_files::open(&name, OpenOptions::new().read(true)).map_err(|_| error)
+        }
+        _ => Err(error),
+    });
+    match file {
+        Ok(mut file) => {
+            lock(&file, path)?.map_err(not_writable(path))?;
+            // Who holds it is for people only.
+            let holder = format!("{}\n", std::process::id());
+            let _ = file
+                .set_len(0)
+                .and_then(|()| file.write_all(holder.as_bytes()));
+            Ok(Some(file))
+        }
+        // What cannot be written now is reported when the checkpoint is, and tried again.
+        Err(error) if is_full_or_read_only(&error) && is_dir_locked => Ok(None),
+        Err(source) if source.kind() == io::ErrorKind::InvalidInput => {
+            Err(Kind::StateFile { path: name, source })
+        }
+        Err(error) => Err(not_writable(path)(error)),
+    }
+}
+
+/// Makes the directory if it is not there. Gives a warning as [`check_access`].
+fn make(path: &Path) -> Result<Option<String>, Kind> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(DIR_MODE)
+        .create(path)
+        .map_err(|source| Kind::DataDirCreate {
+            path: path.to_owned(),
+            source,
+        })?;
+    check_access(path)
+}
+
+fn not_writable(path: &Path) -> impl Fn(io::Error) -> Kind {
+    let path = path.to_owned();
+    move |source| Kind::DataDirWrite {
+        path: path.clone(),
+        source,
+    }
+}
+
+/// Whether what is open is what was found at a path.
+pub(crate) fn is_found(open: &File, found: io::Result<Metadata>) -> bool {
+    let (Ok(open), Ok(found)) = (open.metadata(), found) else {
+        return false;
+    };
+    (open.dev(), open.ino()) == (found.dev(), found.ino())
+}
+
 /// Refuses a directory to which everybody may write. Gives a warning where that is not its user's choice.
 fn check_access(path: &Path) -> Result<Option<String>, Kind> {
     let access = tailrace_files::access(path).map_err(|source| Kind::DataDirWrite {
@@ -268,6 +338,32 @@ mod tests {
         assert!(is_full_or_read_only(&full) && is_full_or_read_only(&Errno::DQUOT.into()));
         assert!(is_full_or_read_only(&Errno::ROFS.into()));
         assert!(!is_full_or_read_only(&Errno::ACCESS.into()));
+    }
+
+    #[test]
+    fn a_directory_that_was_replaced_is_taken_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, moved) = (dir.path().join("data"), dir.path().join("moved"));
+        let mut data = DataDir::open(&path).unwrap();
+        let is_held = || DataDir::open(&path).unwrap_err().is_locked();
+        assert!(!data.hold().unwrap());
+        fs::remove_file(path.join("lock")).unwrap();
+        assert!(data.hold().unwrap() && !data.hold().unwrap());
+        fs::rename(&path, &moved).unwrap();
+        assert!(data.hold().unwrap() && !data.hold().unwrap() && is_held());
+        drop(DataDir::open(&moved).unwrap());
+        fs::remove_dir_all(&path).unwrap();
+        assert!(data.hold().unwrap() && is_held());
+        // Another agent was faster.
+        fs::remove_dir_all(&path).unwrap();
+        let other = DataDir::open(&path).unwrap();
+        assert!(data.hold().unwrap_err().is_locked());
+        drop(other);
+        assert!(data.hold().unwrap() && is_held());
+        fs::remove_dir_all(&path).unwrap();
+        fs::write(&path, "in the way").unwrap();
+        let text = data.hold().unwrap_err().to_string();
+        assert!(text.contains("cannot be created"), "{text}");
     }
 
     #[test]

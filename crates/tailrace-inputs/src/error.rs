@@ -17,7 +17,7 @@ impl Error {
     pub fn is_config(&self) -> bool {
         matches!(
             self.0,
-            Kind::Glob { .. } | Kind::GlobShape { .. } | Kind::NoInclude
+            Kind::Glob { .. } | Kind::GlobShape { .. } | Kind::GlobsTogether | Kind::NoInclude
         )
     }
 
@@ -30,14 +30,12 @@ impl Error {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
-    #[error("glob `{glob}` cannot be read")]
-    Glob {
-        glob: String,
-        #[source]
-        source: globset::Error,
-    },
+    #[error("glob `{glob}` is not valid: {reason}")]
+    Glob { glob: String, reason: String },
     #[error("glob `{glob}` {why}")]
     GlobShape { glob: String, why: &'static str },
+    #[error("the globs of `exclude` are too large together; leave some of them out")]
+    GlobsTogether,
     #[error("a file input needs at least one include glob")]
     NoInclude,
     #[error("the current directory is unknown, so relative globs cannot be used")]

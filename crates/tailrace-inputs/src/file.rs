@@ -26,7 +26,7 @@ use tailrace_schema::kind::{DAY, FilePath, Glob, HOUR, KIB, List, MIB, SECOND, S
 use tailrace_schema::section::Section;
 
 use crate::event::{FileEvent, SourceId};
-use crate::file::config::FileConfig;
+use crate::file::config::{FileConfig, check_globs};
 use crate::file::follower::Follower;
 use crate::file::handed_over::HandedOver;
 use crate::file::lag::OldestUnread;
@@ -43,7 +43,8 @@ pub(crate) const TYPE: InputType = InputType {
     example: include_str!("file/example.yaml"),
     read: |node, reader, common| {
         let input: FileInput = reader.section(node, common)?;
-        Some(Arc::new(input))
+        let files = input.files().unwrap_or_default();
+        check_globs(&files, node, reader).then(|| Arc::new(input) as Arc<dyn InputOptions>)
     },
 };
 

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::file::follower::Denied;
 use crate::file::handed_over::HandedOver;
 use crate::file::reread::Reread;
 use crate::file::watch::Waker;
-use crate::identity::FingerprintKey;
+use crate::identity::{FileId, FingerprintKey};
 use crate::options::Records;
 use crate::resume::{Gone, Resume};
 use crate::{ChunkBuffer, Error};
@@ -207,10 +208,24 @@ pub trait Input: Send {
         let _ = events;
     }
 
+    /// After [`Self::close`]: what it stored of sources that cannot be read again, and does not know to be acknowledged.
+    fn stored(&self) -> Vec<Stored> {
+        Vec::new()
+    }
+
     /// What it holds open, for the input that comes after it in the same process.
     fn hand_over(self: Box<Self>) -> HandedOver {
         HandedOver::default()
     }
+}
+
+/// A piece of a source that its input stored, and that the next run of the agent finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Which source.
+    pub id: FileId,
+    /// Which of its bytes.
+    pub bytes: Range<u64>,
 }
 
 /// How an input stands; `None` where it cannot know.

@@ -14,7 +14,7 @@ use tailrace_schema::reader::Reader;
 use tailrace_schema::section::Section;
 
 use crate::Error;
-use crate::file::config::FileConfig;
+use crate::file::config::{FileConfig, check_globs};
 use crate::file::{claims, open};
 use crate::input::{Claim, Input, InputOptions, InputType, OpenContext, Pods};
 use crate::options::{Framing, Multiline, Records, StartAt, Timezone};
@@ -184,11 +184,11 @@ fn check(input: &KubernetesInput, node: &Node, reader: &mut Reader<'_>) -> bool 
         None
     };
     let Some((key, what)) = needs_metadata else {
-        let checked = pods_config(input).check();
-        if let Err(error) = &checked {
+        if let Err(error) = pods_config(input).check() {
             reader.report(Diagnostic::new(&node.position, 1, error.to_string()));
+            return false;
         }
-        return checked.is_ok();
+        return check_globs(&file_config(input), node, reader);
     };
     let message = format!(
         "{}: a path {what}, and `metadata` is `path`",

@@ -11,7 +11,7 @@ use tailrace_schema::section::Section;
 
 use crate::event::{FileEvent, SourceId};
 use crate::file::watch::Waker;
-use crate::input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext};
+use crate::input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext, Stored};
 use crate::options::{Format, Multiline, Records, Timezone};
 use crate::stdin::queue::{QueueConfig, QueueReader};
 use crate::stdin::reader::StdinReader;
@@ -208,5 +208,9 @@ impl Input for QueueReader {
 
     fn close(&mut self, events: &mut Vec<FileEvent>) {
         QueueReader::close(self, events);
+    }
+
+    fn stored(&self) -> Vec<Stored> {
+        QueueReader::stored(self)
     }
 }

@@ -115,7 +115,7 @@ pub(crate) struct Around {
 pub struct Summary {
     /// The final ledger of each pipeline.
     pub pipelines: Vec<PipelineLedger>,
-    /// Bytes of files with records that are not acknowledged.
+    /// Bytes of files with records that are not acknowledged, and those that wait in disk queues.
     pub undelivered_bytes: u64,
     /// Of these, bytes of files that were truncated or deleted since; the others are read again at the next start.
     pub undelivered_gone_bytes: u64,
@@ -593,10 +593,14 @@ impl View {
             lost_bytes: 0,
             fault,
         };
+        let mut queued_bytes = 0;
         for pipeline in self.pipelines.all() {
+            let stored = pipeline.stored();
             let (files, others) = pipeline.tracker.undelivered_bytes();
-            summary.undelivered_bytes += files;
-            summary.undelivered_gone_bytes += pipeline.tracker.undelivered_gone_bytes();
+            let queued = pipeline.tracker.queued_bytes(&stored);
+            queued_bytes += queued;
+            summary.undelivered_bytes += files + queued;
+            summary.undelivered_gone_bytes += pipeline.tracker.undelivered_gone_bytes(&stored);
             summary.lost_bytes += others;
         }
         if summary.lost_bytes > 0 {
@@ -611,6 +615,7 @@ impl View {
             }
             warn!(
                 bytes = summary.undelivered_bytes,
+                queued_bytes = (queued_bytes > 0).then_some(queued_bytes),
                 gone_bytes = summary.undelivered_gone_bytes,
                 "not everything that was read could be delivered in time; \
                  it is read again at the next start, but for what is gone from its file"

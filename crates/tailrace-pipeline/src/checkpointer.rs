@@ -274,6 +274,14 @@ impl Writer {
         }
         match saved {
             Ok(_) => {
+                if self.store.take_removed() {
+                    warn!(
+                        path = %self.path.display(),
+                        "data_dir or the checkpoint in it was removed or replaced while the agent runs: the checkpoint is \
+                         written anew and nothing of it is lost; dead letters and queued standard input that were \
+                         removed are"
+                    );
+                }
                 if self.reported_at.take().is_some() {
                     info!("the checkpoint can be written again");
                     self.status.set(None);

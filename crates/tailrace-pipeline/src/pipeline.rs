@@ -6,8 +6,8 @@ mod make_queues;
 use std::mem::take;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tailrace_config::Input;
 use tailrace_inputs::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
@@ -192,6 +192,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         replay_bytes_max: plan.config.limits.replay,
         id: around.id,
         jobs: Arc::clone(around.jobs),
+        stored: Mutex::default(),
         plan,
     });
     let queues = shared.queues.iter();

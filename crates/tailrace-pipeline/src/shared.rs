@@ -1,8 +1,10 @@
 //! What the readers of one pipeline share with its workers.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use tailrace_inputs::Stored;
 
 use crate::delivery::credit::Credit;
 use crate::health::Health;
@@ -35,12 +37,26 @@ pub(crate) struct Shared {
     pub(crate) replay_bytes_max: u64,
     pub(crate) id: PipelineId,
     pub(crate) jobs: Arc<Jobs>,
+    /// What inputs that have ended stored of what cannot be read again.
+    pub(crate) stored: Mutex<Vec<Stored>>,
 }
 
 impl Shared {
     /// Bytes of records in a batch, at most, as things are now.
     pub(crate) fn batch_bytes_max(&self) -> usize {
         self.safe_mode.batch_bytes_max(self.batch_bytes_max)
+    }
+
+    /// What inputs that have ended stored, so far.
+    pub(crate) fn stored(&self) -> Vec<Stored> {
+        let stored = self.stored.lock();
+        stored.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An input has ended, and stored this.
+    pub(crate) fn add_stored(&self, stored: Vec<Stored>) {
+        let all = self.stored.lock();
+        all.unwrap_or_else(PoisonError::into_inner).extend(stored);
     }
 
     /// Whether files are held for an output.

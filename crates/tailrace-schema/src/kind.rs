@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::glob;
 use crate::interpolate::Resolved;
 use crate::node::{Entry, Node, Value};
 use crate::reader::Reader;
@@ -128,14 +129,8 @@ impl Kind for Glob {
             reader.expected(node, "a path or glob", Some(&resolved));
             return None;
         }
-        let checked = globset::GlobBuilder::new(&resolved.text)
-            .literal_separator(true)
-            .build();
-        let problem = match checked {
-            Err(error) => Some((
-                format!("not a valid glob: {}", error.kind()),
-                "write `[[]` for a bracket that is meant as such",
-            )),
+        let problem = match glob::parse(&resolved.text, true) {
+            Err(problem) => Some((format!("not a valid glob: {problem}"), problem.hint())),
             Ok(_) if slash_in_braces(&resolved.text) => Some((
                 "not a valid glob: a `/` between braces".to_owned(),
                 "write one glob for each directory",
@@ -166,10 +161,9 @@ impl Kind for NameGlob {
             reader.expected(node, "a name or glob", Some(&resolved));
             return None;
         }
-        if let Err(error) = globset::Glob::new(&resolved.text) {
-            let what = format!("not a valid glob: {}", error.kind());
-            let hint = "write `[[]` for a bracket that is meant as such".to_owned();
-            reader.refuse(node, Some(&resolved), what, Some(hint));
+        if let Err(problem) = glob::parse(&resolved.text, false) {
+            let what = format!("not a valid glob: {problem}");
+            reader.refuse(node, Some(&resolved), what, Some(problem.hint().to_owned()));
             return None;
         }
         Some(resolved.text)

@@ -11,6 +11,7 @@
 pub mod diagnostic;
 pub mod edit;
 pub mod effective;
+pub mod glob;
 pub mod interpolate;
 pub mod json;
 pub mod kind;

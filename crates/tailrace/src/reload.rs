@@ -10,6 +10,7 @@ mod status;
 mod trigger;
 mod watch;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
@@ -90,38 +91,28 @@ pub(crate) fn start(
 
 impl Reloader {
     fn run(mut self, triggers: &Receiver<Trigger>) {
-        while let Ok(first) = triggers.recv() {
-            let mut waiting = Vec::new();
-            let mut is_asked = false;
-            // One reload serves all who have come by now.
-            for trigger in std::iter::once(first).chain(triggers.try_iter()) {
-                match trigger {
-                    Trigger::Files => {}
-                    Trigger::Signal => is_asked = true,
-                    Trigger::Asked(answer) => {
-                        is_asked = true;
-                        waiting.push(answer);
-                    }
-                }
-            }
-            if let Some(watch) = &self.watch {
-                // Before looking, so that what changes after that is noticed.
-                watch.follow(&self.start.files.dirs());
-            }
-            if !is_asked && !self.start.files.have_changed() {
-                continue;
-            }
-            self.start.notify.reloading();
-            let answer = self.reload();
+        serve(triggers, |is_asked| {
+            let status = self.status.clone();
+            let answer = contained(&status, || self.look(is_asked))?;
             match &answer {
                 Ok(_) => self.start.notify.ready(&self.start.view.names()),
                 Err(error) => self.start.notify.refused(error),
             }
-            for asked in waiting {
-                // Who asked may have gone.
-                let _ = asked.send(answer.clone());
-            }
+            Some(answer)
+        });
+    }
+
+    /// Reloads the config if that was asked for or if one of its files has changed.
+    fn look(&mut self, is_asked: bool) -> Option<Answer> {
+        if let Some(watch) = &self.watch {
+            // Before looking, so that what changes after that is noticed.
+            watch.follow(&self.start.files.dirs());
         }
+        if !is_asked && !self.start.files.have_changed() {
+            return None;
+        }
+        self.start.notify.reloading();
+        Some(self.reload())
     }
 
     fn reload(&mut self) -> Answer {
@@ -198,6 +189,47 @@ impl Reloader {
     }
 }
 
+/// Has each trigger answered, until nobody can send one any more. `reload` is told whether somebody asked for it.
+fn serve(triggers: &Receiver<Trigger>, mut reload: impl FnMut(bool) -> Option<Answer>) {
+    while let Ok(first) = triggers.recv() {
+        let mut waiting = Vec::new();
+        let mut is_asked = false;
+        // One reload serves all who have come by now.
+        for trigger in std::iter::once(first).chain(triggers.try_iter()) {
+            match trigger {
+                Trigger::Files => {}
+                Trigger::Signal => is_asked = true,
+                Trigger::Asked(answer) => {
+                    is_asked = true;
+                    waiting.push(answer);
+                }
+            }
+        }
+        let Some(answer) = reload(is_asked) else {
+            continue;
+        };
+        for asked in waiting {
+            // Who asked may have gone.
+            let _ = asked.send(answer.clone());
+        }
+    }
+}
+
+/// A reload that panics is a failed one. Everything before the agent goes over to the new config changes nothing of it, and
+/// nothing after that can fail.
+fn contained(status: &Status, reload: impl FnOnce() -> Option<Answer>) -> Option<Answer> {
+    catch_unwind(AssertUnwindSafe(reload)).unwrap_or_else(|_| {
+        error!(
+            "a reload of the config panicked: this is a bug, please report it with the panic's text on stderr; the agent \
+             goes on with the config that it has, and the next reload is tried as any other; run `tailrace validate` \
+             to see whether this config can be used"
+        );
+        let text = "the reload panicked: this is a bug; the agent's log says more".to_owned();
+        status.failed(text.clone());
+        Some(Err(text))
+    })
+}
+
 /// What only a restart can change, and is another than at the start.
 fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
     [
@@ -222,4 +254,44 @@ fn report(diagnostics: &[Diagnostic]) -> String {
     };
     let texts: Vec<String> = diagnostics.iter().map(plain).collect();
     printed::redacted(&texts.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    use prometheus_client::registry::Registry;
+
+    #[test]
+    fn after_a_reload_that_panics_the_next_one_is_served() {
+        let status = Status::register(&mut Registry::default(), 0);
+        let (sender, triggers) = triggers();
+        let theirs = status.clone();
+        let thread = std::thread::spawn(move || {
+            let mut is_first = true;
+            serve(&triggers, |_| {
+                contained(&theirs, || {
+                    assert!(!std::mem::take(&mut is_first), "on purpose");
+                    theirs.succeeded(1, Vec::new());
+                    Some(Ok(Reloaded::default()))
+                })
+            });
+        });
+        let asked = || {
+            let (answer, answered) = oneshot::channel();
+            assert!(pull(&sender, Trigger::Asked(answer)));
+            answered.blocking_recv().unwrap()
+        };
+        assert!(asked().unwrap_err().contains("this is a bug"));
+        let report = status.report();
+        assert_eq!(report["reloads"]["failed"], 1, "{report}");
+        assert!(report["error"].is_string(), "{report}");
+        assert!(asked().is_ok());
+        let report = status.report();
+        assert_eq!(report["reloads"]["succeeded"], 1, "{report}");
+        assert!(report["error"].is_null(), "{report}");
+        drop(sender);
+        thread.join().unwrap();
+    }
 }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use super::load::Loaded;
 use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, PipelineState};
 use super::wire;
-use crate::data_dir::{DataDir, rename};
+use crate::data_dir::{DataDir, is_found, rename};
 use crate::error::{Error, Kind};
 
 /// A journal up to this size is never worth a whole state.
@@ -23,11 +23,15 @@ pub struct Store {
     pub checkpoint: Checkpoint,
     /// The journal that belongs to the whole state on disk; `None` where only a whole state will do.
     pub(super) journal: Option<Journal>,
+    /// The directory or what is in it was not there any more, and nobody has asked yet.
+    was_removed: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) file: File,
+    /// The whole state that it belongs to.
+    whole: File,
     bytes: u64,
     base: String,
     base_bytes: u64,
@@ -43,6 +47,7 @@ impl Store {
             dir,
             checkpoint,
             journal: None,
+            was_removed: false,
         }
     }
 
@@ -55,6 +60,7 @@ impl Store {
             let file = tailrace_files::open(&path, OpenOptions::new().append(true)).ok()?;
             Some(Journal {
                 file,
+                whole: File::open(dir.path().join(NAME)).ok()?,
                 bytes: written.journal_bytes,
                 base: written.base,
                 base_bytes: written.base_bytes,
@@ -65,7 +71,13 @@ impl Store {
             dir,
             checkpoint: loaded.checkpoint,
             journal,
+            was_removed: false,
         }
+    }
+
+    /// Whether, since the last call, something of the checkpoint or its directory was found removed or replaced.
+    pub fn take_removed(&mut self) -> bool {
+        std::mem::take(&mut self.was_removed)
     }
 
     /// Writes what changed since the last time. False if nothing did.
@@ -74,6 +86,27 @@ impl Store {
     /// The data directory cannot be written; what is on disk can be read as before, and the next call
     /// tries to write all that is missing.
     pub fn save(&mut self) -> Result<bool, Error> {
+        if self.is_removed()? {
+            self.journal = None;
+            self.was_removed = true;
+        }
+        self.save_changes()
+    }
+
+    /// Whether somebody removed, renamed or replaced the directory or the checkpoint in it: what is written to a file that is
+    /// open would be lost. The directory is held again then.
+    fn is_removed(&mut self) -> Result<bool, Error> {
+        let is_taken_again = self.dir.hold()?;
+        let Some(journal) = &self.journal else {
+            return Ok(is_taken_again);
+        };
+        let is_there =
+            |file: &File, name: &str| is_found(file, self.dir.path().join(name).symlink_metadata());
+        let is_there = is_there(&journal.file, JOURNAL) && is_there(&journal.whole, NAME);
+        Ok(is_taken_again || !is_there)
+    }
+
+    fn save_changes(&mut self) -> Result<bool, Error> {
         for state in self.checkpoint.pipelines.values_mut() {
             state.gone.stamp(SystemTime::now());
         }
@@ -138,11 +171,14 @@ impl Store {
             },
         )?;
         let path = self.dir.path().join(JOURNAL);
-        let file = tailrace_files::open(&path, OpenOptions::new().create(true).append(true))
-            .and_then(|file| self.dir.sync().map(|()| file))
-            .map_err(|source| Kind::Write { path, source })?;
+        let (file, whole_file) =
+            tailrace_files::open(&path, OpenOptions::new().create(true).append(true))
+                .and_then(|file| self.dir.sync().map(|()| file))
+                .and_then(|file| Ok((file, File::open(self.dir.path().join(NAME))?)))
+                .map_err(|source| Kind::Write { path, source })?;
         self.journal = Some(Journal {
             file,
+            whole: whole_file,
             bytes: 0,
             base_bytes: whole.bytes,
             base: whole.checksum,

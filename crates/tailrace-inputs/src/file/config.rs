@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+
 use crate::error::{Error, Kind};
 use crate::file::handed_over::HandedOver;
 use crate::file::pattern::Patterns;
@@ -88,6 +91,24 @@ impl FileConfig {
         let base = std::env::current_dir().map_err(|source| Kind::CurrentDir { source })?;
         Ok(Globs(Patterns::new(&self.include, &self.exclude, &base)?))
     }
+}
+
+/// Refuses globs that cannot be compiled, also not together; complains where the input has them.
+pub(crate) fn check_globs(config: &FileConfig, node: &Node, reader: &mut Reader<'_>) -> bool {
+    // Which directory relative globs begin at makes no difference.
+    let checked = |include, exclude| Patterns::new(include, exclude, Path::new("/"));
+    let included = checked(&config.include, &[]).map(drop);
+    let (key, error) = match included {
+        Err(error) => ("include", error),
+        Ok(()) => match checked(&["/*".to_owned()], &config.exclude) {
+            Err(error) => ("exclude", error),
+            Ok(_) => return true,
+        },
+    };
+    let message = format!("{}: {error}", reader.path_of(key));
+    let diagnostic = node.nearest(&[key]).diagnostic(message);
+    reader.report(diagnostic);
+    false
 }
 
 /// The globs of one input.

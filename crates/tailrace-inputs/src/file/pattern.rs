@@ -11,9 +11,13 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
+use tailrace_schema::glob;
 
 use crate::error::Kind;
+
+/// As much of a glob is shown in an error.
+const SHOWN_CHARS: usize = 200;
 
 /// The globs of one input.
 pub(crate) struct Patterns {
@@ -35,7 +39,7 @@ struct Pattern {
 
 enum Part {
     Name(OsString),
-    Wild(GlobMatcher),
+    Wild(GlobSet),
     Any,
 }
 
@@ -50,21 +54,10 @@ impl Patterns {
             .collect::<Result<_, _>>()?;
         let mut set = GlobSetBuilder::new();
         for glob in exclude {
-            let absolute = absolute_exclude(glob, base);
-            set.add(
-                GlobBuilder::new(&absolute)
-                    .literal_separator(true)
-                    .build()
-                    .map_err(|source| Kind::Glob {
-                        glob: glob.clone(),
-                        source,
-                    })?,
-            );
+            let parsed = glob::parse(&absolute_exclude(glob, base), true);
+            set.add(parsed.map_err(|problem| refused(glob, &problem))?);
         }
-        let exclude = set.build().map_err(|source| Kind::Glob {
-            glob: exclude.join(", "),
-            source,
-        })?;
+        let exclude = set.build().map_err(|_| Kind::GlobsTogether)?;
         Ok(Self { patterns, exclude })
     }
 
@@ -228,15 +221,9 @@ impl Pattern {
                     return Err(shape("has a `/` inside braces; write one glob for each"));
                 }
                 text => {
-                    let wild = GlobBuilder::new(text)
-                        .literal_separator(true)
-                        .backslash_escape(true)
-                        .build()
-                        .map_err(|source| Kind::Glob {
-                            glob: glob.to_owned(),
-                            source,
-                        })?;
-                    parts.push(Part::Wild(wild.compile_matcher()));
+                    let wild =
+                        glob::compile(text, true).map_err(|problem| refused(glob, &problem))?;
+                    parts.push(Part::Wild(wild));
                 }
             }
         }
@@ -258,6 +245,15 @@ impl Part {
             Self::Any => true,
         }
     }
+}
+
+fn refused(glob: &str, problem: &glob::Problem) -> Kind {
+    let reason = problem.to_string();
+    let glob = match glob.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &glob[..end]),
+        None => glob.to_owned(),
+    };
+    Kind::Glob { glob, reason }
 }
 
 /// An exclude without a `/` is about names anywhere; another relative one starts at `base`.
@@ -339,6 +335,25 @@ mod tests {
         let patterns = Patterns::new(&["/a/*.log".to_owned()], &[], Path::new("/")).unwrap();
         let path = Path::new(OsStr::from_bytes(b"/a/\xff\xfe.log"));
         assert!(patterns.matches(path));
+    }
+
+    #[test]
+    fn globs_that_cannot_be_compiled_are_refused() {
+        let nested = format!("/a/{}b{}", "{a,".repeat(125), "}".repeat(125));
+        let any = || vec!["/a/*".to_owned()];
+        let long = format!("/a/{}", "?".repeat(1_000_000));
+        for glob in [nested, long] {
+            let glob = vec![glob];
+            let included = Patterns::new(&glob, &[], Path::new("/"));
+            let excluded = Patterns::new(&any(), &glob, Path::new("/"));
+            for result in [included, excluded] {
+                let text = result.err().unwrap().to_string();
+                assert!(text.contains("more than") && text.len() < 500, "{text}");
+            }
+        }
+        let many = vec!["?".repeat(60_000); 10];
+        let error = Patterns::new(&any(), &many, Path::new("/")).err().unwrap();
+        assert!(error.to_string().contains("`exclude`"), "{error}");
     }
 
     #[test]

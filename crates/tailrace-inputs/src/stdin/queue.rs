@@ -37,6 +37,7 @@ use crate::error::{Error, Kind};
 use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
 use crate::file::watch::Waker;
 use crate::identity::{FileId, ends_in_line};
+use crate::input::Stored;
 use crate::resume::Resume;
 use segment::SegmentId;
 use store::{Segment, Store};
@@ -223,6 +224,10 @@ impl QueueReader {
         }
         let content = match self.store.load(&segment) {
             Ok(content) => content,
+            Err(damage) if damage.is_gone() => {
+                self.vanished(&segment, events);
+                return true;
+            }
             Err(damage) => {
                 self.quarantine(&segment, &damage, events);
                 return true;
@@ -308,6 +313,21 @@ impl QueueReader {
         }
     }
 
+    /// Somebody deleted a segment before it was read.
+    fn vanished(&mut self, segment: &Segment, events: &mut Vec<FileEvent>) {
+        self.store.remove(segment);
+        self.finish(Some(segment.id), events);
+        events.push(FileEvent::Problem {
+            kind: ProblemKind::Read,
+            path: PathBuf::from("stdin"),
+            message: format!(
+                "segment {} of the queue was deleted: its records are lost, and the rest goes on",
+                segment.id.name()
+            ),
+        });
+        events.push(lost(segment.bytes(), LossReason::Vanished));
+    }
+
     fn quarantine(
         &mut self,
         segment: &Segment,
@@ -333,12 +353,7 @@ impl QueueReader {
                 id.name()
             ),
         });
-        events.push(FileEvent::Lost {
-            source: None,
-            path: PathBuf::from("stdin"),
-            bytes: segment.bytes().max(had),
-            reason: LossReason::Corrupt,
-        });
+        events.push(lost(segment.bytes().max(had), LossReason::Corrupt));
     }
 
     fn report_problems(&mut self, events: &mut Vec<FileEvent>) {
@@ -422,13 +437,31 @@ impl QueueReader {
         self.report_problems(events);
         let bytes = self.store.take_lost_bytes();
         if bytes > 0 {
-            events.push(FileEvent::Lost {
-                source: None,
-                path: PathBuf::from("stdin"),
-                bytes,
-                reason: LossReason::Unwritten,
-            });
+            events.push(lost(bytes, LossReason::Unwritten));
         }
+        let bytes = self.store.take_deleted_bytes();
+        if bytes > 0 {
+            events.push(lost(bytes, LossReason::Vanished));
+        }
+    }
+}
+
+impl QueueReader {
+    /// The segments that are on the disk and not known to be acknowledged.
+    #[must_use]
+    pub fn stored(&self) -> Vec<Stored> {
+        let kept = self.kept.iter().filter(|kept| !kept.is_acked);
+        let kept = kept.map(|kept| kept.segment);
+        let stored = |segment: Segment| {
+            let SegmentId { stream, offset } = segment.id;
+            let resumed = self.resume.get(&stream).map_or(0, |entry| entry.offset);
+            let bytes = offset.max(resumed)..segment.end();
+            (!bytes.is_empty() && self.store.is_there(&segment)).then(|| Stored {
+                id: id_of(stream),
+                bytes,
+            })
+        };
+        kept.chain(self.store.unread()).filter_map(stored).collect()
     }
 }
 
@@ -443,6 +476,16 @@ fn id_of(stream: u64) -> FileId {
     FileId {
         inode: stream,
         ..FileId::NONE
+    }
+}
+
+/// Bytes of a stream that nobody has read.
+fn lost(bytes: u64, reason: LossReason) -> FileEvent {
+    FileEvent::Lost {
+        source: None,
+        path: PathBuf::from("stdin"),
+        bytes,
+        reason,
     }
 }
 

@@ -128,6 +128,7 @@ impl Reader {
         for event in events {
             self.source_event(event);
         }
+        self.shared.add_stored(self.input.stored());
         for (_, thread) in self.catching_up.drain() {
             end_of(thread);
         }

@@ -3,6 +3,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use tailrace_inputs::Stored;
 
 const OUTPUTS: usize = 2;
 
@@ -594,4 +595,77 @@ fn catching_up_does_not_begin_within_a_record_in_parts() {
     tracker.framed(Reading::CatchUp(1), &[again], &[head(slot, 50, None)]);
     tracker.ack(1, &[(again, counts(2))]);
     assert_eq!(watermarks(&tracker, slot)[1], 50);
+}
+
+/// A stream of a queue, with so many bytes read and framed, in records of 10 bytes.
+fn queued_stream(tracker: &Tracker, stream: u64, bytes: u64) -> (FileId, Slot, Vec<Span>) {
+    let id = FileId {
+        inode: stream,
+        ..FileId::NONE
+    };
+    let slot = tracker.open(Opening {
+        id: Some(id),
+        path: Path::new("stdin").into(),
+        ..opening(0)
+    });
+    tracker.read(slot, bytes);
+    let spans = (0..bytes / 10).map(|n| span(slot, n * 10, n * 10 + 10, 1));
+    let spans: Vec<Span> = spans.collect();
+    tracker.framed_for_all(&spans, &[head(slot, bytes, None)]);
+    (id, slot, spans)
+}
+
+/// Such a stream was written by an earlier run of the agent, and its segments are still in the queue.
+#[test]
+fn a_stream_of_a_queue_that_has_ended_is_not_gone() {
+    let tracker = Tracker::new(1, u64::MAX);
+    let (id, slot, spans) = queued_stream(&tracker, 7, 30);
+    let bytes = 0..30;
+    let stored = [Stored { id, bytes }];
+    tracker.finish(slot);
+    tracker.gone(id, 0);
+    assert_eq!(tracker.undelivered_bytes(), (30, 0));
+    assert_eq!(tracker.undelivered_gone_bytes(&stored), 0);
+    assert_eq!(
+        tracker.undelivered_gone_bytes(&[]),
+        30,
+        "no segment is left"
+    );
+    let acked: Vec<_> = spans.iter().map(|&span| (span, counts(1))).collect();
+    tracker.ack(0, &acked[..1]);
+    assert_eq!(tracker.undelivered_bytes(), (20, 0));
+    assert_eq!(tracker.undelivered_gone_bytes(&stored), 0);
+    tracker.ack(0, &acked[1..]);
+    assert_eq!(tracker.take_done(slot), Some(30));
+    assert_eq!(tracker.take_departed().1, [(id, 0)], "it is forgotten now");
+}
+
+#[test]
+fn what_waits_in_a_queue_is_what_no_record_was_made_of() {
+    let tracker = Tracker::new(1, u64::MAX);
+    let (id, slot, spans) = queued_stream(&tracker, 7, 30);
+    let segment = |inode: u64, bytes| {
+        let id = FileId { inode, ..id };
+        Stored { id, bytes }
+    };
+    assert_eq!(tracker.queued_bytes(&[]), 0);
+    assert_eq!(tracker.queued_bytes(&[segment(7, 0..30)]), 0);
+    let stored = [segment(7, 10..50), segment(7, 50..60), segment(8, 5..9)];
+    assert_eq!(
+        tracker.queued_bytes(&stored),
+        34,
+        "what is behind, and what nobody has read"
+    );
+    tracker.ack(
+        0,
+        &spans
+            .iter()
+            .map(|&span| (span, counts(1)))
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(tracker.queued_bytes(&stored), 34);
+    // The lines of a stack trace wait for its end.
+    tracker.read(slot, 50);
+    tracker.framed_for_all(&[], &[head(slot, 50, Some(40))]);
+    assert_eq!(tracker.queued_bytes(&stored), 24);
 }

@@ -1,9 +1,10 @@
 //! What is not delivered yet, for people. Changes nothing.
 
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tailrace_inputs::{FileId, QueueReader};
+use tailrace_inputs::{FileId, QueueReader, Stored};
 
 use super::{OutputView, TrackedSource, Tracker};
 use crate::source_lag::SourceLag;
@@ -30,21 +31,42 @@ impl Tracker {
     }
 
     /// Of [those](Self::undelivered_bytes) of files, how many are not in their file any more: it was truncated or deleted
-    /// since they were read. Looks at each such file.
-    pub(crate) fn undelivered_gone_bytes(&self) -> u64 {
+    /// since they were read. Looks at each such file. `stored` is what is there of queues.
+    pub(crate) fn undelivered_gone_bytes(&self, stored: &[Stored]) -> u64 {
         let state = self.lock();
         let bytes = state.sources.values().map(|source| {
             let framed_to = source.head.framed_to;
             let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
-            let is_there = |id: FileId| {
-                let is_kept = QueueReader::owns(&id) || id.is_at(&source.opening.path);
-                is_kept && !source.gone
-            };
             match source.opening.id {
-                Some(id) if bytes > 0 && !is_there(id) => bytes,
+                // A stream that has ended is to be forgotten when it is acknowledged; until then it is there.
+                Some(id) if QueueReader::owns(&id) => {
+                    bytes.saturating_sub(source.stored_bytes(&id, stored))
+                }
+                Some(id) if bytes > 0 => match id.is_at(&source.opening.path) && !source.gone {
+                    true => 0,
+                    false => bytes,
+                },
                 _ => 0,
             }
+        });
+        bytes.sum()
+    }
+
+    /// Bytes of a queue that no record was made of: they were not read out of it, or their record is not complete.
+    pub(crate) fn queued_bytes(&self, stored: &[Stored]) -> u64 {
+        let state = self.lock();
+        let mut framed: HashMap<u64, u64> = HashMap::new();
+        for source in state.sources.values() {
+            if let Some(id) = source.opening.id.filter(QueueReader::owns) {
+                let to = framed.entry(id.inode).or_default();
+                *to = source.head.ackable_to().max(*to);
+            }
+        }
+        let bytes = stored.iter().map(|stored| {
+            let framed = framed.get(&stored.id.inode).copied().unwrap_or(0);
+            let from = framed.max(stored.bytes.start);
+            stored.bytes.end.saturating_sub(from)
         });
         bytes.sum()
     }
@@ -106,5 +128,18 @@ impl Tracker {
         lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind()));
         lags.truncate(max);
         lags
+    }
+}
+
+impl TrackedSource {
+    /// How much of what is not acknowledged is among this.
+    fn stored_bytes(&self, id: &FileId, stored: &[Stored]) -> u64 {
+        let (from, to) = (self.lowest(), self.read_to);
+        let own = stored.iter().filter(|stored| stored.id.inode == id.inode);
+        let bytes = own.map(|Stored { bytes, .. }| {
+            let end = bytes.end.min(to);
+            end.saturating_sub(bytes.start.max(from))
+        });
+        bytes.sum()
     }
 }

@@ -1,8 +1,8 @@
 //! The objects that a key, a prefix or a glob names.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use futures::{StreamExt, TryStreamExt};
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobSet;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
@@ -156,12 +156,9 @@ async fn next_level(
     Ok(lists.into_iter().flatten().filter(is_named).collect())
 }
 
-fn matcher(glob: &str) -> anyhow::Result<GlobMatcher> {
-    let glob = GlobBuilder::new(glob)
-        .literal_separator(true)
-        .build()
-        .context("the glob is not valid")?;
-    Ok(glob.compile_matcher())
+fn matcher(glob: &str) -> anyhow::Result<GlobSet> {
+    let compiled = tailrace_schema::glob::compile(glob, true);
+    compiled.map_err(|problem| anyhow!("the glob is not valid: {problem}"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tailrace_testkit::Collector;
 
-use crate::support::{Bench, append, tailrace};
+use crate::support::{Bench, append, tailrace, until};
 
 fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
     let line = |n| format!("{{\"msg\":\"line {n}\"}}\n").into_bytes();
@@ -68,6 +68,34 @@ fn a_directory_that_others_can_change_is_refused_by_run_and_validate() {
         assert!(text.contains(says), "{text}");
     }
     assert_eq!(fs::read(&victim).unwrap(), b"precious");
+}
+
+#[test]
+fn a_data_directory_that_is_removed_is_made_again() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let (data, log) = (bench.path("data"), bench.log("a.log"));
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&log, &lines(0..10));
+    let agent = bench.start();
+    collector.wait_records(10);
+    until(
+        || data.join("checkpoint.json").exists(),
+        || "no checkpoint".to_owned(),
+    );
+    fs::remove_dir_all(&data).unwrap();
+    agent.says("was removed or replaced while the agent runs");
+    append(&log, &lines(10..20));
+    collector.wait_records(20);
+    let own_log = agent.log_path();
+    assert_eq!(agent.terminate().code(), Some(0));
+    let said = fs::read_to_string(own_log).unwrap();
+    assert_eq!(said.matches("removed or replaced").count(), 1, "{said}");
+    append(&log, &lines(20..30));
+    let agent = bench.start();
+    collector.wait_records(30);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let arrived = collector.records().len();
+    assert_eq!(arrived, 30, "nothing twice");
 }
 
 #[test]

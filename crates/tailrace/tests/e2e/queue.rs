@@ -162,6 +162,26 @@ fn what_is_not_delivered_at_the_end_stays_and_is_delivered_once() {
 }
 
 #[test]
+fn what_waits_in_the_queue_at_a_stop_is_not_delivered_yet() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    queued(&bench, &collector.endpoint(), "");
+    let (read, mut write) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    // One read takes both; the end of the second line is still to come.
+    let both = lines(0..2);
+    write.write_all(&both[..both.len() - 1]).unwrap();
+    collector.wait_records(1);
+    let own_log = agent.log_path();
+    assert_eq!(agent.terminate().code(), Some(3));
+    let said = fs::read_to_string(own_log).unwrap();
+    assert!(said.contains("queued_bytes"), "{said}");
+    let mut agent = bench.start();
+    assert_eq!(agent.end().code(), Some(0));
+    let arrived = arrivals(&collector);
+    assert_eq!(arrived.len(), 2, "{arrived:?}");
+}
+
+#[test]
 fn a_damaged_segment_is_found_put_aside_and_counted() {
     let (bench, collector) = (Bench::new(), Collector::start());
     queued(

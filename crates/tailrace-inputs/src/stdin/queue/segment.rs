@@ -66,6 +66,13 @@ pub(crate) enum Damage {
     OtherName,
 }
 
+impl Damage {
+    /// Whether there is no such file.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 impl SegmentId {
     /// The name of its file; names sort as ids do.
     pub(crate) fn name(self) -> String {

@@ -6,6 +6,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -164,7 +165,11 @@ impl Store {
 
     /// Writes a segment and gives it to the reader.
     pub(crate) fn push(&self, id: SegmentId, mid_line: bool, bytes: &[u8]) -> std::io::Result<()> {
-        let file_bytes = segment::write(&self.dir, id, mid_line, bytes)?;
+        let write = || segment::write(&self.dir, id, mid_line, bytes);
+        let file_bytes = write().or_else(|error| {
+            self.make_again(error)?;
+            write()
+        })?;
         let mut state = self.lock();
         state.used_bytes += file_bytes;
         state.unread.push_back(Segment {
@@ -173,6 +178,16 @@ impl Store {
             since: Instant::now(),
         });
         Ok(())
+    }
+
+    /// Makes the directories that somebody removed, but for the data directory: whoever makes that locks it.
+    fn make_again(&self, error: std::io::Error) -> std::io::Result<()> {
+        let all = self.dir.parent().into_iter().chain([&*self.dir]);
+        let data_dir = self.dir.ancestors().nth(2);
+        if error.kind() != ErrorKind::NotFound || !data_dir.is_some_and(Path::is_dir) {
+            return Err(error);
+        }
+        all.into_iter().try_for_each(tailrace_files::create_dir)
     }
 
     /// No further segment comes; so many bytes could not be written.
@@ -199,6 +214,16 @@ impl Store {
     /// Where the next segment to read begins, and when it was written.
     pub(crate) fn peek(&self) -> Option<Segment> {
         self.lock().unread.front().copied()
+    }
+
+    /// The segments that are not read yet.
+    pub(crate) fn unread(&self) -> Vec<Segment> {
+        self.lock().unread.iter().copied().collect()
+    }
+
+    /// Whether the file of a segment is on the disk.
+    pub(crate) fn is_there(&self, segment: &Segment) -> bool {
+        self.dir.join(segment.id.name()).symlink_metadata().is_ok()
     }
 
     /// Bytes in segments that are not read yet.
@@ -263,6 +288,17 @@ impl Store {
     /// The bytes that could not be written at the end, reported once.
     pub(crate) fn take_lost_bytes(&self) -> u64 {
         std::mem::take(&mut self.lock().lost_bytes)
+    }
+
+    /// Bytes of segments that nobody has read and that are not on the disk any more; they are forgotten.
+    pub(crate) fn take_deleted_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.lock().unread.retain(|segment| {
+            let is_there = self.is_there(segment);
+            bytes += if is_there { 0 } else { segment.bytes() };
+            is_there
+        });
+        bytes
     }
 
     /// Bytes that all files have.

@@ -115,6 +115,42 @@ fn stream() -> (PipeReader, PipeWriter) {
 }
 
 #[test]
+fn what_is_stored_when_it_is_closed_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    for (stream, text) in [(3, "old\n"), (4, "older\n")] {
+        segment::write(dir.path(), segment_id(stream, 0), false, text.as_bytes()).unwrap();
+    }
+    let (read, mut write) = stream();
+    let mut rig = Rig::new(dir.path(), 1 << 20, vec![entry(4, 2, 6)], read);
+    let stored = |rig: &Rig| -> Vec<_> {
+        let stored = rig.queue.stored();
+        stored
+            .into_iter()
+            .map(|it| (it.id.inode, it.bytes))
+            .collect()
+    };
+    assert_eq!(stored(&rig), [(3, 0..4), (4, 2..6)]);
+    rig.until(|rig| rig.text() == "old\nder\n");
+    assert_eq!(
+        stored(&rig),
+        [(3, 0..4), (4, 2..6)],
+        "read, not acknowledged"
+    );
+    rig.queue.acked(SourceId(0), 0);
+    write.write_all(b"new\nun").unwrap();
+    rig.until(|rig| rig.text().ends_with("new\n"));
+    rig.queue.close(&mut rig.events);
+    let found: Vec<_> = stored(&rig).into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(
+        found,
+        [2..6, 0..4, 4..6],
+        "what was read last is written when it is closed"
+    );
+    fs::remove_file(dir.path().join(segment_id(4, 0).name())).unwrap();
+    assert_eq!(stored(&rig).len(), 2);
+}
+
+#[test]
 fn a_stream_goes_by_the_disk_and_leaves_nothing_there() {
     let dir = tempfile::tempdir().unwrap();
     let (read, mut write) = stream();
@@ -309,6 +345,44 @@ fn a_segment_that_somebody_deleted_is_reported_as_lost() {
         [(0, false), (12, true)],
         "not at a line's start"
     );
+}
+
+#[test]
+fn a_queue_whose_directory_is_removed_goes_on_and_counts_what_was_in_it() {
+    let data = tempfile::tempdir().unwrap();
+    let dir = data.path().join("queue/p");
+    tailrace_files::create_dir(&dir).unwrap();
+    for (offset, text) in [(0, "a\n"), (2, "bc\n"), (5, "def\n")] {
+        segment::write(&dir, segment_id(7, offset), false, text.as_bytes()).unwrap();
+    }
+    let (read, mut write) = stream();
+    let mut rig = Rig::new(&dir, 1 << 20, Vec::new(), read);
+    rig.queue.read(&mut rig.buffer, 5, &mut rig.events);
+    assert_eq!(rig.text(), "a\n");
+    fs::remove_dir_all(data.path().join("queue")).unwrap();
+    write.write_all(b"new\n").unwrap();
+    rig.until(|rig| rig.text() == "a\nnew\n");
+    assert_eq!(files(&dir).len(), 1);
+    let vanished = LossReason::Vanished;
+    assert_eq!(rig.lost(), [(3, vanished), (4, vanished)]);
+    rig.queue.acked(SourceId(0), 0);
+    assert_eq!(
+        rig.queue.store.used_bytes(),
+        used(&dir),
+        "its room is free again"
+    );
+    // What nobody has read at the end.
+    write.write_all(b"late\n").unwrap();
+    let is_written = |rig: &Rig| rig.queue.store.unread_bytes() == 5;
+    let started = Instant::now();
+    while !is_written(&rig) {
+        assert!(started.elapsed() < FAR);
+        rig.queue.wait(Duration::from_millis(100));
+    }
+    fs::remove_dir_all(data.path().join("queue")).unwrap();
+    rig.queue.close(&mut rig.events);
+    assert_eq!(rig.lost().last(), Some(&(5, vanished)));
+    assert_eq!(rig.queue.stored(), []);
 }
 
 #[test]
