@@ -169,6 +169,9 @@ pub(crate) fn compact_type(ty: &DataType) -> DataType {
         DataType::Timestamp(TimeUnit::Second, zone) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        // Others would read a plain number.
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
         other => other.clone(),
     }
 }
@@ -194,4 +197,41 @@ fn compact(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Arrow
         .collect::<Result<_, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::{Date64Array, Time32SecondArray, TimestampSecondArray};
+    use bytes::Bytes;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::*;
+
+    #[test]
+    fn times_and_dates_are_so_for_other_readers_of_parquet() {
+        let batch = RecordBatch::try_from_iter([
+            (
+                "time",
+                Arc::new(Time32SecondArray::from(vec![11_045])) as ArrayRef,
+            ),
+            ("date", Arc::new(Date64Array::from(vec![86_400_000]))),
+            ("seconds", Arc::new(TimestampSecondArray::from(vec![1]))),
+        ])
+        .unwrap();
+        let mut encoder = Encoder::parquet(&batch.schema()).unwrap();
+        let mut file = encoder.add(&batch).unwrap();
+        file.extend(encoder.finish().unwrap());
+        let reader = SerializedFileReader::new(Bytes::from(file)).unwrap();
+        let schema = reader.metadata().file_metadata().schema_descr();
+        for column in schema.columns() {
+            assert!(column.logical_type_ref().is_some(), "{column:?}");
+        }
+        let row = reader.get_row_iter(None).unwrap().next().unwrap().unwrap();
+        let shown = row.to_string();
+        assert!(
+            shown.contains("03:04:05") && shown.contains("1970-01-02"),
+            "{shown}"
+        );
+    }
 }

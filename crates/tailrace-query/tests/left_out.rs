@@ -4,7 +4,11 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, Int64Array};
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowWriter;
 use tailrace_query::{Archive, Engine, Error, Input, Options, Type};
 
 /// What a query gave before it ended.
@@ -228,4 +232,134 @@ fn padding_of_gzip_is_ignored() {
     let asked = ask("SELECT n FROM logs", &path, Options::default());
     asked.ended.unwrap();
     assert_eq!(asked.rows, 3);
+}
+
+/// The rows of a query that names its files, as JSON lines.
+fn json(sql: &str, options: Options) -> String {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = Engine::new(options).unwrap();
+        let plan = engine.plan(sql, &[]).await.unwrap();
+        let mut out = arrow_json::LineDelimitedWriter::new(Vec::new());
+        let ran = plan.run(|batch| {
+            out.write(&batch).unwrap();
+            true
+        });
+        ran.await.unwrap();
+        out.finish().unwrap();
+        String::from_utf8(out.into_inner()).unwrap()
+    })
+}
+
+/// Batches are small where a record has few of many keys: each has a slot for every column in every row.
+#[test]
+fn many_keys_that_few_records_have_make_small_batches() {
+    const KEYS: usize = 1_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sparse.log");
+    let line = |at: usize| match at % 3 {
+        0 => format!(
+            "2026-03-01T10:00:00.000000001Z stdout F {{\"k{}\":{at}}}\n",
+            at % KEYS
+        ),
+        _ => format!(
+            "2026-03-01T10:00:00Z stderr P {{\"k{}\"\n2026-03-01T10:00:00Z stderr F :{at}}}\n",
+            at % KEYS
+        ),
+    };
+    let lines: String = (0..5_000).map(line).collect();
+    std::fs::write(&path, lines).unwrap();
+    let expected: String = (0..5_000)
+        .filter(|at| at % KEYS != 7)
+        .map(|at| format!("{{\"k{}\":{at}}}\n", at % KEYS))
+        .collect();
+    let sql = "SELECT * FROM logs WHERE k7 IS NULL";
+    let mut rows_max = 0;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let options = Options {
+            partitions: 1,
+            ..Options::default()
+        };
+        let engine = Engine::new(options).unwrap();
+        let plan = engine.plan(sql, &[Input::File(path.clone())]).await;
+        let mut out = arrow_json::LineDelimitedWriter::new(Vec::new());
+        let rows = plan
+            .unwrap_or_else(|error| panic!("{}", error.message))
+            .run(|batch| {
+                rows_max = rows_max.max(batch.num_rows());
+                out.write(&batch).unwrap();
+                true
+            })
+            .await;
+        rows.unwrap();
+        out.finish().unwrap();
+        assert_eq!(String::from_utf8(out.into_inner()).unwrap(), expected);
+        assert_eq!(engine.notes().counts().records, 5_000);
+    });
+    assert!(
+        (1..2_200).contains(&rows_max),
+        "{rows_max} rows of {KEYS} columns"
+    );
+}
+
+/// What one step tells the files to leave out must not be what another step needs.
+#[test]
+fn rows_are_left_out_of_parquet_only_where_no_step_needs_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef {
+        Arc::new((0..1_000).map(of).collect::<Int64Array>())
+    };
+    let batch = RecordBatch::try_from_iter([
+        ("a", ints(&|n| 1_000 - n)),
+        ("b", ints(&|n| n * 10)),
+        ("c", ints(&|n| (n * 37) % 1_000)),
+    ])
+    .unwrap();
+    let properties = parquet::file::properties::WriterProperties::builder();
+    let properties = properties.set_max_row_group_row_count(Some(10)).build();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for (select, expected) in [
+        (
+            "max(a) AS x, max(a + b) AS y FROM T",
+            "{\"x\":1000,\"y\":9991}\n",
+        ),
+        (
+            "max(a) AS x, max(b) FILTER (WHERE b > 5) AS y FROM T",
+            "{\"x\":1000,\"y\":9990}\n",
+        ),
+        (
+            "min(b) AS x, min(c) AS y FROM T WHERE c > 3",
+            "{\"x\":10,\"y\":4}\n",
+        ),
+        (
+            "c FROM T ORDER BY a % 7 + c DESC, a LIMIT 3",
+            "{\"c\":993}\n{\"c\":994}\n{\"c\":995}\n",
+        ),
+        (
+            "c, b FROM T ORDER BY b - a DESC, a LIMIT 1",
+            "{\"c\":963,\"b\":9990}\n",
+        ),
+        (
+            "c FROM T ORDER BY c DESC LIMIT 2",
+            "{\"c\":999}\n{\"c\":998}\n",
+        ),
+    ] {
+        for partitions in [1, 3] {
+            let options = Options {
+                partitions,
+                ..Options::default()
+            };
+            let sql = format!(
+                "SELECT {}",
+                select.replace("FROM T", &format!("FROM '{}'", path.display()))
+            );
+            let rows = json(&sql, options);
+            assert_eq!(rows, expected, "{select}");
+        }
+    }
 }

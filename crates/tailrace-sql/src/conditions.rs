@@ -184,11 +184,13 @@ fn outcomes(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Vec<Option<Out
     let mut failed = failed.into_iter().peekable();
     let rows = 0..batch.num_rows();
     rows.map(|row| {
-        if let Some((_, reason)) = failed.next_if(|(failed, _)| *failed as usize == row) {
-            return Some(Outcome::Failed(reason));
-        }
+        let reason = failed.next_if(|(failed, _)| *failed as usize == row);
         if met.is_valid(row) {
+            // Perhaps a part of it failed, and another one decided.
             return (!met.value(row)).then_some(Outcome::False);
+        }
+        if let Some((_, reason)) = reason {
+            return Some(Outcome::Failed(reason));
         }
         let is_inexact = has_inexact && is_inexact(expr, &batch.slice(row, 1));
         Some(if is_inexact {

@@ -249,22 +249,40 @@ pub(crate) fn evaluate(
 /// `NULL OR true` is true whichever comes first.
 fn of_parts(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Option<bool> {
     if let Some(not) = expr.downcast_ref::<NotExpr>() {
-        return part(not.arg(), batch).map(|is_met| !is_met);
+        return truth(not.arg(), batch).map(|is_met| !is_met);
     }
-    let parts = expr.downcast_ref::<BinaryExpr>()?;
+    let op = *expr.downcast_ref::<BinaryExpr>()?.op();
     // Of OR true decides, of AND false.
-    let decides = match parts.op() {
+    let decides = match op {
         Operator::Or => true,
         Operator::And => false,
         _ => return None,
     };
-    match (part(parts.left(), batch), part(parts.right(), batch)) {
-        (Some(one), _) | (_, Some(one)) if one == decides => Some(decides),
-        (left, right) => left.and(right),
+    let mut has_null = false;
+    for operand in operands(expr, op) {
+        match truth(operand, batch) {
+            Some(one) if one == decides => return Some(decides),
+            Some(_) => {}
+            None => has_null = true,
+        }
     }
+    (!has_null).then_some(!decides)
 }
 
-fn part(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Option<bool> {
+/// What is joined by the same operator, however it is nested.
+fn operands(expr: &Arc<dyn PhysicalExpr>, op: Operator) -> Vec<&Arc<dyn PhysicalExpr>> {
+    let (mut found, mut rest) = (Vec::new(), vec![expr]);
+    while let Some(next) = rest.pop() {
+        match next.downcast_ref::<BinaryExpr>() {
+            Some(joined) if *joined.op() == op => rest.extend([joined.right(), joined.left()]),
+            _ => found.push(next),
+        }
+    }
+    found
+}
+
+/// What a condition is for the one row of a batch.
+fn truth(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Option<bool> {
     let counted = counts::now();
     let value = catching("an expression", || expr.evaluate(batch)?.into_array(1));
     let Ok(value) = value else {

@@ -215,8 +215,8 @@ fn serve(triggers: &Receiver<Trigger>, mut reload: impl FnMut(bool) -> Option<An
     }
 }
 
-/// A reload that panics is a failed one. Everything before the agent goes over to the new config changes nothing of it, and
-/// nothing after that can fail.
+/// A reload that panics is a failed one. Everything before the agent goes over to the new config changes nothing of it; what
+/// comes after sets what can be set again.
 fn contained(status: &Status, reload: impl FnOnce() -> Option<Answer>) -> Option<Answer> {
     catch_unwind(AssertUnwindSafe(reload)).unwrap_or_else(|_| {
         error!(

@@ -23,6 +23,7 @@ mod writer;
 use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -325,7 +326,7 @@ impl QueueReader {
                 segment.id.name()
             ),
         });
-        events.push(lost(segment.bytes(), LossReason::Vanished));
+        events.push(lost(length(&self.owed(*segment)), LossReason::Vanished));
     }
 
     fn quarantine(
@@ -439,7 +440,8 @@ impl QueueReader {
         if bytes > 0 {
             events.push(lost(bytes, LossReason::Unwritten));
         }
-        let bytes = self.store.take_deleted_bytes();
+        let deleted = self.store.take_deleted().into_iter();
+        let bytes = deleted.map(|segment| length(&self.owed(segment))).sum();
         if bytes > 0 {
             events.push(lost(bytes, LossReason::Vanished));
         }
@@ -447,17 +449,22 @@ impl QueueReader {
 }
 
 impl QueueReader {
+    /// The bytes of a segment that earlier runs did not deliver.
+    fn owed(&self, segment: Segment) -> Range<u64> {
+        let SegmentId { stream, offset } = segment.id;
+        let resumed = self.resume.get(&stream).map_or(0, |entry| entry.offset);
+        offset.max(resumed).min(segment.end())..segment.end()
+    }
+
     /// The segments that are on the disk and not known to be acknowledged.
     #[must_use]
     pub fn stored(&self) -> Vec<Stored> {
         let kept = self.kept.iter().filter(|kept| !kept.is_acked);
         let kept = kept.map(|kept| kept.segment);
         let stored = |segment: Segment| {
-            let SegmentId { stream, offset } = segment.id;
-            let resumed = self.resume.get(&stream).map_or(0, |entry| entry.offset);
-            let bytes = offset.max(resumed)..segment.end();
+            let bytes = self.owed(segment);
             (!bytes.is_empty() && self.store.is_there(&segment)).then(|| Stored {
-                id: id_of(stream),
+                id: id_of(segment.id.stream),
                 bytes,
             })
         };
@@ -480,6 +487,10 @@ fn id_of(stream: u64) -> FileId {
 }
 
 /// Bytes of a stream that nobody has read.
+fn length(bytes: &Range<u64>) -> u64 {
+    bytes.end - bytes.start
+}
+
 fn lost(bytes: u64, reason: LossReason) -> FileEvent {
     FileEvent::Lost {
         source: None,

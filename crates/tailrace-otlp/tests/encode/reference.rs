@@ -120,7 +120,11 @@ fn log_record(
     let body = mapping.body.as_deref().unwrap_or("body");
     let raw = raw(table, part, record, body);
     let mut original = None;
-    match find(&mapping.body, &reserved::BODY_KEYS) {
+    let found = match computes(table, part, body) {
+        true => find(&Some(body.to_owned()), &[]),
+        false => find(&mapping.body, &reserved::BODY_KEYS),
+    };
+    match found {
         Some((name, value)) => {
             out.body = Some(any(value));
             lifted.push(name);
@@ -151,10 +155,15 @@ fn log_record(
     out
 }
 
+/// Whether the query computes a column of this name.
+fn computes(table: &Table, part: usize, name: &str) -> bool {
+    let mut columns = table.parts[part].columns.iter();
+    columns.any(|column| column.by_row && column.name == name)
+}
+
 /// The raw text of a record; none where the query computes a column of this name, which is the body whatever it holds.
 pub(crate) fn raw(table: &Table, part: usize, record: usize, body: &str) -> Option<String> {
-    let mut columns = table.parts[part].columns.iter();
-    if columns.any(|column| column.by_row && column.name == body) {
+    if computes(table, part, body) {
         return None;
     }
     table.raw.as_ref().and_then(|raw| raw[record].clone())

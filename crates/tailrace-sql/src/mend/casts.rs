@@ -3,29 +3,36 @@
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, TimeUnit, TimestampNanosecondType};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit, TimestampNanosecondType};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Volatility, cast as cast_to,
 };
 
 /// A comparison whose cast stays where it is, if it must.
 pub(super) fn kept(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
-        Expr::BinaryExpr(mut it) if is_comparison(it.op) => {
-            let is_kept = replace(&mut it.left, &[&it.right], schema)
-                || replace(&mut it.right, &[&it.left], schema);
+        Expr::BinaryExpr(mut it) => {
+            let Some(swapped) = it.op.swap().filter(|_| is_comparison(it.op)) else {
+                return Ok(Transformed::no(Expr::BinaryExpr(it)));
+            };
+            let is_kept = of_side(&mut it.left, &mut [(it.op, &mut it.right)], schema)
+                || of_side(&mut it.right, &mut [(swapped, &mut it.left)], schema);
             Transformed::new_transformed(Expr::BinaryExpr(it), is_kept)
         }
         Expr::Between(mut it) => {
-            let is_kept = replace(&mut it.expr, &[&it.low, &it.high], schema);
+            let bounds = &mut [
+                (Operator::GtEq, &mut *it.low),
+                (Operator::LtEq, &mut *it.high),
+            ];
+            let is_kept = of_side(&mut it.expr, bounds, schema);
             Transformed::new_transformed(Expr::Between(it), is_kept)
         }
         Expr::InList(mut it) => {
-            let constants: Vec<&Expr> = it.list.iter().collect();
-            let is_kept = replace(&mut it.expr, &constants, schema);
+            let constants = it.list.iter_mut().map(|constant| (Operator::Eq, constant));
+            let is_kept = of_side(&mut it.expr, &mut constants.collect::<Vec<_>>(), schema);
             Transformed::new_transformed(Expr::InList(it), is_kept)
         }
         other => Transformed::no(other),
@@ -40,35 +47,77 @@ fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// Puts a step around a cast, or one within it, that DataFusion does not look behind; whether that is needed.
-fn replace(side: &mut Expr, others: &[&Expr], schema: &DFSchema) -> bool {
-    if others.iter().any(|other| other.any_column_refs()) {
-        // They are compared as they are.
-        return false;
-    }
+/// Mends one side, with what it is compared with and how; whether that was needed. What has columns is compared as it is.
+fn of_side(side: &mut Expr, others: &mut [(Operator, &mut Expr)], schema: &DFSchema) -> bool {
     let (operand, to) = match side {
         Expr::Cast(cast) => (&mut cast.expr, cast.field.data_type()),
         Expr::TryCast(cast) => (&mut cast.expr, cast.field.data_type()),
         _ => return false,
     };
-    let Ok(from) = operand.get_type(schema) else {
+    let is_constant = |(_, other): &(Operator, &mut Expr)| !other.any_column_refs();
+    let (true, Ok(from)) = (others.iter().any(is_constant), operand.get_type(schema)) else {
         return false;
     };
-    if is_reversible(&from, to, others) {
-        return replace(operand, others, schema);
+    let is_whole = match (&from, to) {
+        (DataType::Timestamp(from, _), DataType::Timestamp(unit, zone)) => {
+            // DataFusion leaves alone what loses digits.
+            let is_coarse = per_second(*from) < per_second(*unit);
+            let (coarse, fine) = (DataType::Timestamp(*from, zone.clone()), to.clone());
+            let unit = NANOSECONDS / per_second(*from);
+            return is_coarse && of_times(side, others, unit, &coarse, &fine);
+        }
+        _ => is_reversible(&from, to),
+    };
+    if is_whole {
+        return of_side(operand, others, schema);
     }
-    let cast = std::mem::take(side);
-    *side = ScalarUDF::new_from_impl(Kept::new()).call(vec![cast]);
+    keep(side);
     true
 }
 
-/// Whether a cast keeps all values and their order, so that constants can be cast back instead.
-fn is_reversible(from: &DataType, to: &DataType, constants: &[&Expr]) -> bool {
-    if let (DataType::Timestamp(of_from, _), DataType::Timestamp(of_to, _)) = (from, to) {
-        let (from, to) = (per_second(*of_from), per_second(*of_to));
-        let is_whole = |constant: &&Expr| is_multiple(constant, NANOSECONDS / from);
-        return from == to || from < to && constants.iter().all(is_whole);
+/// A step around a cast that DataFusion does not look behind.
+fn keep(cast: &mut Expr) {
+    let known = std::mem::take(cast);
+    *cast = ScalarUDF::new_from_impl(Kept::new()).call(vec![known]);
+}
+
+/// A column of coarse times, cast to the type of finer constants, which DataFusion cuts to `unit` nanoseconds instead. A lower bound is
+/// raised to the next time that the column may have, so that it can be cut; what asks for one time is compared as it is.
+fn of_times(
+    side: &mut Expr,
+    others: &mut [(Operator, &mut Expr)],
+    unit: i64,
+    coarse: &DataType,
+    fine: &DataType,
+) -> bool {
+    let mut is_mended = false;
+    let mut asks_for_one = false;
+    for (op, other) in others {
+        if other.any_column_refs() || is_multiple(other, unit) {
+            continue;
+        }
+        match op {
+            Operator::GtEq | Operator::Lt => {
+                let rest = IntervalMonthDayNano::new(0, 0, unit - 1);
+                let rest = ScalarValue::IntervalMonthDayNano(Some(rest));
+                let constant = std::mem::take(&mut **other);
+                let raised = cast_to(constant + Expr::Literal(rest, None), coarse.clone());
+                **other = cast_to(raised, fine.clone());
+                is_mended = true;
+            }
+            // Cut, they ask for the same.
+            Operator::Gt | Operator::LtEq => {}
+            _ => asks_for_one = true,
+        }
     }
+    if asks_for_one {
+        keep(side);
+    }
+    is_mended || asks_for_one
+}
+
+/// Whether a cast keeps all values and their order, so that constants can be cast back instead.
+fn is_reversible(from: &DataType, to: &DataType) -> bool {
     match (exact(from), exact(to)) {
         (Some(from), Some(to)) => {
             to.min <= from.min && from.max <= to.max && from.behind <= to.behind
@@ -129,7 +178,7 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// Whether a constant, if it can be told, is a time of whole `nanoseconds`.
+/// Whether a constant is known to be a time of whole `nanoseconds`.
 fn is_multiple(constant: &Expr, nanoseconds: i64) -> bool {
     let time = || {
         let array = cast(
@@ -140,7 +189,7 @@ fn is_multiple(constant: &Expr, nanoseconds: i64) -> bool {
         let times = array.as_primitive::<TimestampNanosecondType>();
         times.is_valid(0).then(|| times.value(0))
     };
-    time().is_none_or(|time| time % nanoseconds == 0)
+    time().is_some_and(|time| time % nanoseconds == 0)
 }
 
 /// The value of a literal, perhaps in casts.

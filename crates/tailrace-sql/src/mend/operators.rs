@@ -1,13 +1,15 @@
 //! Operators whose result DataFusion gives too small a type. A date and an interval are a date for it, which forgets hours; and what counts
-//! (`row_number()`, `array_length`) is unsigned, so that the difference of two counts could not be negative.
+//! (`array_length`) is unsigned, so that the difference of two counts could not be negative. The numbers of rows are signed from the
+//! start: with a whole number they would be decimals, whose quotient is not whole.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWindowExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// Plans sums and differences.
+/// Plans sums, differences and numbers of rows.
 #[derive(Debug)]
 pub(super) struct Planner;
 
@@ -20,9 +22,6 @@ impl ExprPlanner for Planner {
         let op = match expr.op {
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,
-            BinaryOperator::Multiply => Operator::Multiply,
-            BinaryOperator::Divide => Operator::Divide,
-            BinaryOperator::Modulo => Operator::Modulo,
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let RawBinaryExpr { left, right, .. } = &expr;
@@ -30,12 +29,7 @@ impl ExprPlanner for Planner {
             return Ok(PlannerResult::Original(expr));
         };
         let (left, right) = match (&of_left, &of_right) {
-            // Not a decimal, whose quotient would not be whole.
-            (DataType::UInt64, DataType::Int64) if is_count(left) => (signed(left), right.clone()),
-            (DataType::Int64, DataType::UInt64) if is_count(right) => (left.clone(), signed(right)),
-            (DataType::Date32 | DataType::Date64, DataType::Interval(_))
-                if has_part(right) && is_sum(op) =>
-            {
+            (DataType::Date32 | DataType::Date64, DataType::Interval(_)) if has_part(right) => {
                 (time(left), right.clone())
             }
             (DataType::Interval(_), DataType::Date32 | DataType::Date64)
@@ -52,15 +46,27 @@ impl ExprPlanner for Planner {
         let sum = Expr::BinaryExpr(BinaryExpr { left, op, right });
         Ok(PlannerResult::Planned(sum))
     }
-}
 
-fn is_sum(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus)
-}
-
-/// `row_number()` and its like.
-fn is_count(expr: &Expr) -> bool {
-    matches!(expr, Expr::WindowFunction(_))
+    fn plan_window(&self, window: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        const NUMBERS: [&str; 4] = ["row_number", "rank", "dense_rank", "ntile"];
+        if !NUMBERS.contains(&window.func_def.name()) {
+            return Ok(PlannerResult::Original(window));
+        }
+        let number = WindowFunction {
+            fun: window.func_def,
+            params: WindowFunctionParams {
+                args: window.args,
+                partition_by: window.partition_by,
+                order_by: window.order_by,
+                window_frame: window.window_frame,
+                filter: window.filter,
+                null_treatment: window.null_treatment,
+                distinct: window.distinct,
+            },
+        };
+        let number = Expr::WindowFunction(Box::new(number));
+        Ok(PlannerResult::Planned(signed(&number)))
+    }
 }
 
 /// Whether an interval may have a part of a day.

@@ -1,5 +1,5 @@
 //! `round` and `trunc` of floats that are too large for DataFusion's, which multiply by a power of ten first: beyond the
-//! largest float that is infinite, and beyond 2^53 it is not exact.
+//! largest float that is infinite, and with many digits it is not exact, so that `round(40.709, 14)` is another number.
 
 use std::sync::Arc;
 
@@ -51,13 +51,18 @@ impl ScalarUDFImpl for Rounding {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let given = args.args.clone();
+        let is_cut = self.known.name() == "trunc";
         let rounded = self.known.invoke_with_args(args)?;
         match (rounded.data_type(), given.as_slice()) {
             (DataType::Float64, [value, places @ ..]) => {
-                mended::<Float64Type>(value, places.first(), rounded)
+                mended::<Float64Type>(value, places.first(), rounded, |value, places| {
+                    decimal(value, places, is_cut)
+                })
             }
             (DataType::Float32, [value, places @ ..]) => {
-                mended::<Float32Type>(value, places.first(), rounded)
+                mended::<Float32Type>(value, places.first(), rounded, |value, places| {
+                    decimal(value.into(), places, is_cut) as f32
+                })
             }
             _ => Ok(rounded),
         }
@@ -69,6 +74,7 @@ fn mended<T>(
     value: &ColumnarValue,
     places: Option<&ColumnarValue>,
     rounded: ColumnarValue,
+    exact: impl Fn(T::Native, usize) -> T::Native,
 ) -> Result<ColumnarValue>
 where
     T: ArrowPrimitiveType,
@@ -91,7 +97,7 @@ where
     let rows = array.as_primitive::<T>().iter().zip(values).zip(places);
     let all = rows.map(|((rounded, value), places)| {
         let (rounded, value) = (rounded?, value?);
-        Some(one(value, places.unwrap_or(0), rounded))
+        Some(one(value, places.unwrap_or(0), rounded, &exact))
     });
     let mended: ArrayRef = Arc::new(all.collect::<PrimitiveArray<T>>());
     Ok(match is_scalar {
@@ -101,20 +107,42 @@ where
 }
 
 /// One value.
-fn one<N: Copy + Default + Into<f64>>(value: N, places: i64, rounded: N) -> N {
+fn one<N>(value: N, places: i64, rounded: N, exact: &impl Fn(N, usize) -> N) -> N
+where
+    N: Copy + Default + Into<f64>,
+{
     /// Floats from here on are whole numbers, so that there is nothing to round behind the point.
     const WHOLE: f64 = 4_503_599_627_370_496.0;
+    /// A float has no digits behind so many places.
+    const PLACES_MAX: usize = 1_100;
+    /// Up to here, what is multiplied is rounded by less than a hundredth.
+    const SCALED_MAX: f64 = (1_u64 << 45) as f64;
     let float: f64 = value.into();
-    if !float.is_finite() {
-        return rounded;
-    }
-    if places >= 0 && float.abs() >= WHOLE {
+    let Ok(places) = usize::try_from(places) else {
+        // So many places before the point may be more than there are.
+        let is_beyond = float.is_finite() && !rounded.into().is_finite();
+        return if is_beyond { N::default() } else { rounded };
+    };
+    if !float.is_finite() || float.abs() >= WHOLE {
         return value;
     }
-    match rounded.into().is_finite() {
+    let places = places.min(PLACES_MAX);
+    match float.abs() * 10_f64.powi(places as i32) < SCALED_MAX {
         true => rounded,
-        false if places > 0 => value,
-        // So many places before the point are more than there are.
-        false => N::default(),
+        false => exact(value, places),
     }
+}
+
+/// By the digits that the float is written with.
+fn decimal(value: f64, places: usize, is_cut: bool) -> f64 {
+    if !is_cut {
+        return format!("{value:.places$}").parse().unwrap_or(value);
+    }
+    let text = value.to_string();
+    let end = text
+        .find('.')
+        .map_or(text.len(), |point| point + 1 + places);
+    text.get(..end)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(value)
 }

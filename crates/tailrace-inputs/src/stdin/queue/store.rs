@@ -221,9 +221,10 @@ impl Store {
         self.lock().unread.iter().copied().collect()
     }
 
-    /// Whether the file of a segment is on the disk.
+    /// Whether the file of a segment is on the disk, as far as can be told.
     pub(crate) fn is_there(&self, segment: &Segment) -> bool {
-        self.dir.join(segment.id.name()).symlink_metadata().is_ok()
+        let found = self.dir.join(segment.id.name()).symlink_metadata();
+        !found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
     /// Bytes in segments that are not read yet.
@@ -290,15 +291,17 @@ impl Store {
         std::mem::take(&mut self.lock().lost_bytes)
     }
 
-    /// Bytes of segments that nobody has read and that are not on the disk any more; they are forgotten.
-    pub(crate) fn take_deleted_bytes(&self) -> u64 {
-        let mut bytes = 0;
+    /// Segments that nobody has read and that are not on the disk any more; they are forgotten.
+    pub(crate) fn take_deleted(&self) -> Vec<Segment> {
+        let mut deleted = Vec::new();
         self.lock().unread.retain(|segment| {
             let is_there = self.is_there(segment);
-            bytes += if is_there { 0 } else { segment.bytes() };
+            if !is_there {
+                deleted.push(*segment);
+            }
             is_there
         });
-        bytes
+        deleted
     }
 
     /// Bytes that all files have.
