@@ -65,11 +65,12 @@ fn what_could_not_be_written_is_written_later() {
     kept.save().unwrap();
     // Half a line, as a full disk leaves it, is never appended to.
     kept.journal.as_mut().unwrap().file = fs::File::open(temp.path().join(JOURNAL)).unwrap();
-    for offset in [310, 320] {
-        go_on(&mut kept.checkpoint, offset);
-        while_away(temp.path(), || kept.save().unwrap_err());
-        assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
-    }
+    go_on(&mut kept.checkpoint, 310);
+    kept.save().unwrap_err();
+    assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
+    go_on(&mut kept.checkpoint, 320);
+    while_away(temp.path(), || kept.save().unwrap_err());
+    assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
     assert!(kept.save().unwrap());
     let loaded = Checkpoint::load(&data).unwrap().checkpoint;
     assert_eq!(loaded, kept.checkpoint);
