@@ -9,6 +9,7 @@ mod regex;
 mod regexp_match;
 mod repeated_keys;
 mod rounding;
+mod to_timestamp;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             float_time::cast_as_seconds,
         )),
         Arc::new(EachExpr::new("date_part", date_part::replaced)),
+        Arc::new(EachExpr::new("to_timestamp", to_timestamp::replaced)),
         Arc::new(EachExpr::new("kept_casts", casts::kept)),
         Arc::new(EachExpr::new("unknown_is_null", unknown_is_null)),
         Arc::new(EachExpr::new("repeated_keys", repeated_keys::of_aggregate)),

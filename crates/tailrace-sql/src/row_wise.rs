@@ -251,7 +251,14 @@ fn of_parts(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Option<bool> {
     if let Some(not) = expr.downcast_ref::<NotExpr>() {
         return truth(not.arg(), batch).map(|is_met| !is_met);
     }
-    let op = *expr.downcast_ref::<BinaryExpr>()?.op();
+    let joined = expr.downcast_ref::<BinaryExpr>()?;
+    let op = *joined.op();
+    if matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) {
+        // `IS TRUE` and its like.
+        let ty = joined.left().data_type(&batch.schema()).ok()?;
+        let is_same = truth(joined.left(), batch) == truth(joined.right(), batch);
+        return (ty == DataType::Boolean).then_some(is_same == (op == Operator::IsNotDistinctFrom));
+    }
     // Of OR true decides, of AND false.
     let decides = match op {
         Operator::Or => true,

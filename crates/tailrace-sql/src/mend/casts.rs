@@ -6,9 +6,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit, TimestampNanosecondType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::datetime::date_bin;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility, cast as cast_to,
+    Signature, Volatility, lit,
 };
 
 /// A comparison whose cast stays where it is, if it must.
@@ -49,6 +50,7 @@ fn is_comparison(op: Operator) -> bool {
 
 /// Mends one side, with what it is compared with and how; whether that was needed. What has columns is compared as it is.
 fn of_side(side: &mut Expr, others: &mut [(Operator, &mut Expr)], schema: &DFSchema) -> bool {
+    let is_try = matches!(side, Expr::TryCast(_));
     let (operand, to) = match side {
         Expr::Cast(cast) => (&mut cast.expr, cast.field.data_type()),
         Expr::TryCast(cast) => (&mut cast.expr, cast.field.data_type()),
@@ -59,12 +61,15 @@ fn of_side(side: &mut Expr, others: &mut [(Operator, &mut Expr)], schema: &DFSch
         return false;
     };
     let is_whole = match (&from, to) {
-        (DataType::Timestamp(from, _), DataType::Timestamp(unit, zone)) => {
+        (DataType::Timestamp(from, _), DataType::Timestamp(unit, _)) => {
             // DataFusion leaves alone what loses digits.
             let is_coarse = per_second(*from) < per_second(*unit);
-            let (coarse, fine) = (DataType::Timestamp(*from, zone.clone()), to.clone());
-            let unit = NANOSECONDS / per_second(*from);
-            return is_coarse && of_times(side, others, unit, &coarse, &fine);
+            if is_coarse && is_try {
+                // A time that the finer unit does not reach is NULL.
+                keep(side);
+                return true;
+            }
+            return is_coarse && of_times(side, others, *from);
         }
         _ => is_reversible(&from, to),
     };
@@ -81,34 +86,31 @@ fn keep(cast: &mut Expr) {
     *cast = ScalarUDF::new_from_impl(Kept::new()).call(vec![known]);
 }
 
-/// A column of coarse times, cast to the type of finer constants, which DataFusion cuts to `unit` nanoseconds instead. A lower bound is
-/// raised to the next time that the column may have, so that it can be cut; what asks for one time is compared as it is.
-fn of_times(
-    side: &mut Expr,
-    others: &mut [(Operator, &mut Expr)],
-    unit: i64,
-    coarse: &DataType,
-    fine: &DataType,
-) -> bool {
-    let mut is_mended = false;
-    let mut asks_for_one = false;
+/// A column of coarse times and constants that are finer, which DataFusion cuts towards zero. Before that, a bound becomes one of the times
+/// that the column may have, so that nothing is lost; what asks for one time is compared as it is.
+fn of_times(side: &mut Expr, others: &mut [(Operator, &mut Expr)], column: TimeUnit) -> bool {
+    let nanoseconds = NANOSECONDS / per_second(column);
+    let (mut is_mended, mut asks_for_one) = (false, false);
     for (op, other) in others {
-        if other.any_column_refs() || is_multiple(other, unit) {
+        if other.any_column_refs() || is_multiple(other, nanoseconds) {
             continue;
         }
-        match op {
-            Operator::GtEq | Operator::Lt => {
-                let rest = IntervalMonthDayNano::new(0, 0, unit - 1);
-                let rest = ScalarValue::IntervalMonthDayNano(Some(rest));
-                let constant = std::mem::take(&mut **other);
-                let raised = cast_to(constant + Expr::Literal(rest, None), coarse.clone());
-                **other = cast_to(raised, fine.clone());
-                is_mended = true;
+        let next = match op {
+            Operator::GtEq | Operator::Lt => nanoseconds - 1,
+            Operator::Gt | Operator::LtEq => 0,
+            _ => {
+                asks_for_one = true;
+                continue;
             }
-            // Cut, they ask for the same.
-            Operator::Gt | Operator::LtEq => {}
-            _ => asks_for_one = true,
-        }
+        };
+        let span = |nanoseconds| {
+            let span = IntervalMonthDayNano::new(0, 0, nanoseconds);
+            lit(ScalarValue::IntervalMonthDayNano(Some(span)))
+        };
+        let constant = std::mem::take(&mut **other);
+        // Before 1970 only this one rounds down.
+        **other = date_bin().call(vec![span(nanoseconds), constant + span(next)]);
+        is_mended = true;
     }
     if asks_for_one {
         keep(side);

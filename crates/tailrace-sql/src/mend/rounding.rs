@@ -74,7 +74,7 @@ fn mended<T>(
     value: &ColumnarValue,
     places: Option<&ColumnarValue>,
     rounded: ColumnarValue,
-    exact: impl Fn(T::Native, usize) -> T::Native,
+    exact: impl Fn(T::Native, i32) -> T::Native,
 ) -> Result<ColumnarValue>
 where
     T: ArrowPrimitiveType,
@@ -107,42 +107,47 @@ where
 }
 
 /// One value.
-fn one<N>(value: N, places: i64, rounded: N, exact: &impl Fn(N, usize) -> N) -> N
+fn one<N>(value: N, places: i64, rounded: N, exact: &impl Fn(N, i32) -> N) -> N
 where
-    N: Copy + Default + Into<f64>,
+    N: Copy + Into<f64>,
 {
     /// Floats from here on are whole numbers, so that there is nothing to round behind the point.
     const WHOLE: f64 = 4_503_599_627_370_496.0;
-    /// A float has no digits behind so many places.
-    const PLACES_MAX: usize = 1_100;
+    /// A float has no digits so far from the point.
+    const PLACES_MAX: i64 = 1_100;
     /// Up to here, what is multiplied is rounded by less than a hundredth.
     const SCALED_MAX: f64 = (1_u64 << 45) as f64;
     let float: f64 = value.into();
-    let Ok(places) = usize::try_from(places) else {
-        // So many places before the point may be more than there are.
-        let is_beyond = float.is_finite() && !rounded.into().is_finite();
-        return if is_beyond { N::default() } else { rounded };
-    };
-    if !float.is_finite() || float.abs() >= WHOLE {
+    if !float.is_finite() || places >= 0 && float.abs() >= WHOLE {
         return value;
     }
-    let places = places.min(PLACES_MAX);
-    match float.abs() * 10_f64.powi(places as i32) < SCALED_MAX {
+    let places = places.clamp(-PLACES_MAX, PLACES_MAX) as i32;
+    let is_exact = places >= 0 && float.abs() * 10_f64.powi(places) < SCALED_MAX;
+    match places == 0 || is_exact {
         true => rounded,
         false => exact(value, places),
     }
 }
 
-/// By the digits that the float is written with.
-fn decimal(value: f64, places: usize, is_cut: bool) -> f64 {
-    if !is_cut {
-        return format!("{value:.places$}").parse().unwrap_or(value);
-    }
-    let text = value.to_string();
-    let end = text
-        .find('.')
-        .map_or(text.len(), |point| point + 1 + places);
-    text.get(..end)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(value)
+/// By the digits that the float is written with; half is rounded away from zero.
+fn decimal(value: f64, places: i32, is_cut: bool) -> f64 {
+    let text = value.abs().to_string();
+    let (whole, behind) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = [whole, behind].concat();
+    let Ok(kept) = usize::try_from(whole.len() as i64 + i64::from(places)) else {
+        return 0.0;
+    };
+    let (Some(first), Some(next)) = (digits.get(..kept), digits.as_bytes().get(kept)) else {
+        // It has no digits there.
+        return value;
+    };
+    let Ok(mut number) = first.parse::<u128>().or_else(|error| match first {
+        "" => Ok(0),
+        _ => Err(error),
+    }) else {
+        return value;
+    };
+    number += u128::from(!is_cut && *next >= b'5');
+    let rounded = format!("{number}e{}", -places).parse();
+    rounded.map_or(value, |rounded: f64| rounded.copysign(value))
 }

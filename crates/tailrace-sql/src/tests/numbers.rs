@@ -420,6 +420,8 @@ fn a_condition_of_which_one_part_fails_is_what_the_others_make_it() {
     check("NOT ((s||'')::bigint > 9 AND i < 10)", &["50", "60"]);
     check("NOT (i < 10 AND (s||'')::bigint > 9)", &["50", "60"]);
     check("(s||'')::bigint > 5 AND i > 1", &["50"]);
+    check("((s||'')::bigint > 5 OR i < 10) IS TRUE", &["5", "50"]);
+    check("((s||'')::bigint > 5 OR i < 10) IS NOT TRUE", &["60"]);
     check(
         "((s||'')::bigint > 5 OR (s||'')::bigint < 3 OR i = 60) AND i > 1",
         &["50", "60"],
