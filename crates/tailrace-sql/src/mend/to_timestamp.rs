@@ -1,5 +1,7 @@
 //! `to_timestamp` and its like with the type that they announce: of texts DataFusion 55 gives times without the zone, which nothing can be done with.
 
+use std::sync::Arc;
+
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::Transformed;
@@ -8,7 +10,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature,
 };
-use std::sync::Arc;
 
 /// A call, in the place of DataFusion's.
 pub(super) fn replaced(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
