@@ -7,6 +7,7 @@ mod context;
 mod csv;
 mod csv_dates;
 mod distinct_texts;
+mod few_groups;
 mod given;
 mod kept_texts;
 mod memory;

@@ -208,6 +208,18 @@ impl Column {
         self.states[row] = state(Kind::Integer);
     }
 
+    /// Sets a row of a column of floats to a number with a fraction; false if it is another column.
+    #[inline]
+    pub(crate) fn set_decimal(&mut self, row: usize, value: f64) -> bool {
+        self.reach(row + 1);
+        let Values::Float64(values) = &mut self.values else {
+            return false;
+        };
+        values[row] = value;
+        self.states[row] = state(Kind::Float);
+        true
+    }
+
     /// The view in a row of a column of text.
     pub(crate) fn view(&self, row: usize) -> Option<StringView> {
         let is_set = self

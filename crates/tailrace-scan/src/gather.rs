@@ -5,7 +5,7 @@
 
 use tailrace_model::json::{self, Kind};
 
-use crate::columns::Cell;
+use crate::columns::{Cell, Column};
 use crate::config::Type;
 use crate::follow::ValueSpan;
 use crate::groups::{Followed, Member, Pick};
@@ -180,18 +180,32 @@ impl MemberValues<'_, '_> {
     fn numbers(&self, rows: &mut Rows<'_>, place: ColumnId) {
         for pick in self.picks {
             let value_span = self.value_span(pick);
-            // Up to 15 digits an integer is a float exactly.
-            if value_span.kind() == Kind::Integer
-                && value_span.len() < number::BYTES_MAX
-                && let Some(block) = self.followed.record_group.block(value_span.start())
-                && block[0] != b'-'
-            {
-                let value = number::digits(block, value_span.len());
-                rows.column(place).set_number(pick.row as usize, value);
-            } else {
+            if !self.short_number(value_span, pick.row as usize, rows.column(place)) {
                 self.other(rows, pick, value_span, place);
             }
         }
+    }
+
+    /// Sets a row to a short and plain number; false if it is another one.
+    #[inline(always)]
+    fn short_number(&self, value_span: ValueSpan, row: usize, column: &mut Column) -> bool {
+        let (kind, len) = (value_span.kind(), value_span.len());
+        if !matches!(kind, Kind::Integer | Kind::Float) || len > number::BYTES_MAX {
+            return false;
+        }
+        let Some(block) = self.followed.record_group.block(value_span.start()) else {
+            return false;
+        };
+        if kind == Kind::Float {
+            let value = number::decimal(block, len);
+            return value.is_some_and(|value| column.set_decimal(row, value));
+        }
+        // Up to 15 digits an integer is a float exactly.
+        if block[0] == b'-' || len == number::BYTES_MAX {
+            return false;
+        }
+        column.set_number(row, number::digits(block, len));
+        true
     }
 
     /// What stands at the end of a path inside the values.

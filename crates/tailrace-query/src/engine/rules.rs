@@ -1,5 +1,5 @@
 //! The rules by which steps of a query are chosen: those of DataFusion 55, but for three of its faults, and for steps that need too
-//! much (see [`super::distinct_texts`], [`super::sorted_numbers`] and [`super::kept_texts`]).
+//! much (see [`super::distinct_texts`], [`super::few_groups`], [`super::sorted_numbers`] and [`super::kept_texts`]).
 //!
 //! - A condition above a join is pushed down by the names of its columns, where a projection has two of one name: it may reach the
 //!   other table. The logical plan has moved conditions through joins before, rightly, so that nothing is left to be moved there.
@@ -24,7 +24,7 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::{distinct_texts, kept_texts, nullable_side, sorted_numbers};
+use super::{distinct_texts, few_groups, kept_texts, nullable_side, sorted_numbers};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -46,6 +46,7 @@ pub(super) fn rules() -> Vec<Rule> {
     let first = [step("nullable_sides", nullable_side::of_join)];
     let last = [
         step("distinct_texts", distinct_texts::of_distinct),
+        step("few_groups", few_groups::of_groups),
         step("sorted_numbers", sorted_numbers::of_numbers),
         step("kept_texts", kept_texts::of_first_rows),
     ];
