@@ -39,7 +39,7 @@ pub use error::Error;
 pub use event::{FileEvent, LossReason, ProblemKind, SkipReason, SourceId};
 pub use file::FileInput;
 pub use file::config::{FileConfig, Globs, WatchMode};
-pub use file::follower::{Denied, Follower, SourceStatus, denied, matching};
+pub use file::follower::{Denied, Follower, SourceStatus, Unreadable, matching, unreadable};
 pub use file::handed_over::HandedOver;
 pub use file::reread::Reread;
 pub use file::watch::Waker;

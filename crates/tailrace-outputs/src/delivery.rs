@@ -204,7 +204,7 @@ impl<R: Request> Drive<'_, R> {
             doubt,
             oddity,
         } = answered;
-        self.is_down = matches!(outcome, Outcome::Retry { .. });
+        self.is_down = matches!(outcome, Outcome::Retry { .. } | Outcome::Closed { .. });
         let (refusal, reason) = match outcome {
             Outcome::Delivered { rejected, message } => {
                 self.transport.compression().accepted(compression);
@@ -228,6 +228,11 @@ impl<R: Request> Drive<'_, R> {
             } => {
                 let delay = self.scheduler.retry(delivery, cause, after, now);
                 self.observer.retrying(cause, &reason, delay);
+                return;
+            }
+            Outcome::Closed { reason } => {
+                self.scheduler.retry(delivery, RetryCause::Write, None, now);
+                self.observer.closed(&reason);
                 return;
             }
             Outcome::TooLarge { reason } => {
@@ -267,10 +272,13 @@ impl<R: Request> Drive<'_, R> {
         }
     }
 
-    /// Tries again to dead-letter the records that wait for it.
+    /// Tries again to dead-letter the records that wait for it. What follows may wait for the next request, so that their
+    /// end is reported here.
     fn retry_dead_letters(&mut self, now: Instant) {
         if let Some(problem) = self.waiting.retry(now) {
             self.report_waiting(&problem, now);
+        } else if self.held && self.waiting.len() == 0 {
+            self.report_release();
         }
     }
 

@@ -4,10 +4,12 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tailrace_otlp::{Encoding, NdjsonEncoding};
 use tailrace_schema::kind::FilePath;
 use tailrace_schema::section::Section;
@@ -29,7 +31,8 @@ pub(crate) const TYPE: OutputType = OutputType {
 section! {
     /// Appends records to a file, one JSON object per line.
     pub struct FileOutput {
-        /// The file. If it does not exist, it is created with mode 0640, and its directories with mode 0750.
+        /// The file. If it does not exist, it is created with mode 0640, and its directories with mode 0750. A named pipe
+        /// works too: the output waits until somebody reads it, and what the reader takes counts as delivered.
         path: PathBuf = FilePath, required("/var/tmp/records.ndjson");
     }
 }
@@ -114,13 +117,13 @@ impl Transport for Appender {
 
 impl Inner {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.append_with(bytes, File::write_all)
+        self.append_with(bytes, |file, bytes| file.write(bytes))
     }
 
     fn append_with(
         &self,
         bytes: &[u8],
-        write: impl FnOnce(&mut File, &[u8]) -> io::Result<()>,
+        write: impl FnMut(&mut File, &[u8]) -> io::Result<usize>,
     ) -> io::Result<()> {
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file = match slot.take() {
@@ -146,15 +149,33 @@ impl Inner {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(DIR_MODE).create(folder)?;
         }
-        let mut file = OpenOptions::new()
+        // Opening a named pipe without a reader would block.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = OpenOptions::new()
             .create(true)
             .append(true)
             .mode(FILE_MODE)
-            .open(&self.path)?;
+            // Flags of open(2) fit in the type that it takes.
+            .custom_flags(flags.bits() as i32)
+            .open(&self.path);
+        let mut file = opened.map_err(|error| self.explained(error))?;
+        // Writing waits, as the agent then reads no further.
+        rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
         if self.ends_within_a_line(&file)? {
             file.write_all(b"\n")?;
         }
         Ok(file)
+    }
+
+    fn explained(&self, error: io::Error) -> io::Error {
+        let meta = std::fs::metadata(&self.path);
+        match meta.map(|meta| meta.file_type()) {
+            Ok(kind) if kind.is_fifo() && is(&error, Errno::NXIO) => {
+                io::Error::other("it is a named pipe that nobody reads")
+            }
+            Ok(kind) if kind.is_socket() => io::Error::other("it is a socket, not a file"),
+            _ => error,
+        }
     }
 
     /// Whether an earlier process died while it was writing a line, which it then has not acknowledged.
@@ -174,21 +195,37 @@ impl Inner {
     }
 }
 
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
 /// Writes all of `bytes` and syncs, or, in a regular file, takes back what was written of them.
 fn write_whole(
     file: &mut File,
     bytes: &[u8],
-    write: impl FnOnce(&mut File, &[u8]) -> io::Result<()>,
+    mut write: impl FnMut(&mut File, &[u8]) -> io::Result<usize>,
 ) -> io::Result<()> {
     let metadata = file.metadata()?;
-    let before = metadata.len();
     let regular = metadata.is_file();
-    let written = write(file, bytes).and_then(|()| if regular { file.sync_data() } else { Ok(()) });
+    let mut rest = bytes;
+    let written = loop {
+        if rest.is_empty() {
+            break if regular { file.sync_data() } else { Ok(()) };
+        }
+        match write(file, rest) {
+            Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+            Ok(bytes) => rest = &rest[bytes..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
     if written.is_err() && regular {
-        // The first failure is the one to report. What cannot be taken back is ended when the file is opened again. A file
-        // that somebody truncated meanwhile is not made longer.
-        let is_longer = file.metadata().is_ok_and(|now| now.len() > before);
-        let _ = is_longer.then(|| file.set_len(before));
+        let before = metadata.len();
+        let after = before + (bytes.len() - rest.len()) as u64;
+        // The first failure is the one to report. What cannot be taken back is ended when the file is opened again. Nothing is
+        // taken back where somebody else has written to the file or truncated it meanwhile.
+        let is_alone = after > before && file.metadata().is_ok_and(|now| now.len() == after);
+        let _ = is_alone.then(|| file.set_len(before));
     }
     written
 }
@@ -196,13 +233,14 @@ fn write_whole(
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::{self, Write};
+    use std::io::{self, Read, Write};
+    use std::os::unix::fs::OpenOptionsExt;
 
     use bytes::Bytes;
 
     use tailrace_otlp::Compression;
 
-    use super::{Appender, WRITTEN, write_whole};
+    use super::{Appender, OFlags, WRITTEN, write_whole};
     use crate::delivery::{Outcome, Payload, Transport};
 
     async fn write(output: &Appender, text: &'static str) -> Outcome {
@@ -259,15 +297,43 @@ mod tests {
         assert_eq!(text, "1\n{\"half\":\n2\n3\n");
     }
 
+    /// Writes a half, and then fails.
+    fn half() -> impl FnMut(&mut File, &[u8]) -> io::Result<usize> {
+        let mut calls = 0;
+        move |file, bytes| {
+            calls += 1;
+            match calls {
+                1 => file.write(&bytes[..bytes.len() / 2]),
+                _ => Err(io::ErrorKind::StorageFull.into()),
+            }
+        }
+    }
+
+    #[test]
+    fn what_another_writes_meanwhile_is_not_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.ndjson");
+        let open = || {
+            std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .unwrap()
+        };
+        let mut file = open();
+        let mut half = half();
+        let failed = write_whole(&mut file, b"22222\n", |file, bytes| {
+            half(file, bytes).inspect_err(|_| open().write_all(b"\nother\n").unwrap())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "222\nother\n");
+    }
+
     #[test]
     fn a_failed_write_leaves_nothing_behind() {
         let mut file = tempfile::tempfile().unwrap();
-        write_whole(&mut file, b"1\n", File::write_all).unwrap();
-        let half = |file: &mut File, bytes: &[u8]| {
-            file.write_all(&bytes[..bytes.len() / 2])?;
-            Err(io::ErrorKind::StorageFull.into())
-        };
-        let failed = write_whole(&mut file, b"22222\n", half);
+        write_whole(&mut file, b"1\n", |file, bytes| file.write(bytes)).unwrap();
+        let failed = write_whole(&mut file, b"22222\n", half());
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(file.metadata().unwrap().len(), 2);
     }
@@ -275,7 +341,7 @@ mod tests {
     #[test]
     fn a_file_that_was_truncated_during_a_failed_write_gets_no_hole() {
         let mut file = tempfile::tempfile().unwrap();
-        write_whole(&mut file, b"111111\n", File::write_all).unwrap();
+        write_whole(&mut file, b"111111\n", |file, bytes| file.write(bytes)).unwrap();
         let truncated = |file: &mut File, _: &[u8]| {
             file.set_len(0)?;
             Err(io::ErrorKind::StorageFull.into())
@@ -291,11 +357,12 @@ mod tests {
         let path = folder.path().join("out.ndjson");
         let output = Appender::new(&path);
         assert_eq!(write(&output, "1\n").await, WRITTEN);
+        let mut half = half();
         let half = |file: &mut File, bytes: &[u8]| {
-            file.write_all(&bytes[..3])?;
-            // This one cannot be truncated.
-            *file = File::open(&path)?;
-            Err(io::ErrorKind::StorageFull.into())
+            half(file, bytes).inspect_err(|_| {
+                // This one cannot be truncated.
+                *file = File::open(&path).unwrap();
+            })
         };
         let failed = output.inner.append_with(b"22222\n", half);
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
@@ -320,6 +387,42 @@ mod tests {
         std::fs::set_permissions(&path, open_to_all).unwrap();
         assert_eq!(write(&Appender::new(&path), "2\n").await, WRITTEN);
         assert_eq!(mode(&path) & 0o777, 0o666);
+    }
+
+    #[tokio::test]
+    async fn a_named_pipe_waits_for_its_reader_and_survives_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        let output = Appender::new(&path);
+        let nobody = async || match write(&output, "1\n").await {
+            Outcome::Retry { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            nobody()
+                .await
+                .ends_with("it is a named pipe that nobody reads")
+        );
+        let reader = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(&path)
+            .unwrap();
+        for _ in 0..2 {
+            assert_eq!(write(&output, "1\n").await, WRITTEN);
+        }
+        let mut read = [0; 16];
+        assert_eq!((&reader).read(&mut read).unwrap(), 4);
+        assert_eq!(read[..4], *b"1\n1\n");
+        drop(reader);
+        assert!(nobody().await.contains("Broken pipe"));
+        assert!(
+            nobody()
+                .await
+                .ends_with("it is a named pipe that nobody reads")
+        );
     }
 
     #[tokio::test]

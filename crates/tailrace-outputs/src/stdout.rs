@@ -1,12 +1,12 @@
 //! Lines to standard output, or to any writer. It never formats them.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailrace_otlp::{ConsoleEncoding, Encoding, NdjsonEncoding};
 use tailrace_schema::section::Section;
 
-use crate::delivery::{Attempt, CompressionSearch, Payload, RetryPolicy, Transport};
+use crate::delivery::{Attempt, CompressionSearch, Outcome, Payload, RetryPolicy, Transport};
 use crate::local::{POLICY, UNCOMPRESSED, WRITTEN, failed};
 use crate::{Error, Opened, Output, OutputType};
 
@@ -21,7 +21,8 @@ pub(crate) const TYPE: OutputType = OutputType {
 };
 
 section! {
-    /// Writes records to the standard output.
+    /// Writes records to the standard output. When nobody reads it any more, as after `| head`, the agent delivers to its
+    /// other outputs what it has read, and ends: with exit code 3, because the next start continues.
     pub struct StdoutOutput {
         /// How records look.
         format: StdoutFormat = StdoutFormat, default("json");
@@ -62,8 +63,7 @@ impl Output for StdoutOutput {
     }
 }
 
-/// Writes payloads one after the other and flushes after each. A reader that went away is waited for, as
-/// nothing may be skipped.
+/// Writes payloads one after the other and flushes after each. A reader that went away does not come back.
 struct Writer {
     to: Arc<Mutex<dyn Write + Send>>,
 }
@@ -87,6 +87,9 @@ impl Transport for Writer {
             });
             let outcome = match written.await {
                 Ok(Ok(())) => WRITTEN,
+                Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => Outcome::Closed {
+                    reason: "nobody reads the standard output any more".to_owned(),
+                },
                 Ok(Err(error)) => failed("standard output", &error),
                 Err(stopped) => failed("standard output", &std::io::Error::other(stopped)),
             };
@@ -136,9 +139,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_reader_is_tried_again_as_after_every_error() {
+    async fn a_failed_write_is_repeated_and_a_closed_reader_reported() {
         let pipe = Pipe::default();
-        let failures = [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe];
+        let failures = [
+            io::ErrorKind::BrokenPipe,
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::Other,
+        ];
         pipe.failures.lock().unwrap().extend(failures);
         let output = Writer::to(pipe.clone());
         let payload = Payload {
@@ -147,7 +154,7 @@ mod tests {
             records: 1,
             uncompressed_bytes: 8,
         };
-        for _ in failures {
+        for _ in 0..2 {
             match output.attempt(&payload).await.outcome {
                 Outcome::Retry { cause, reason, .. } => {
                     assert_eq!(cause, RetryCause::Write);
@@ -159,6 +166,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+        let closed = output.attempt(&payload).await.outcome;
+        assert!(matches!(closed, Outcome::Closed { .. }), "{closed:?}");
         assert_eq!(output.attempt(&payload).await.outcome, WRITTEN);
         assert_eq!(*pipe.written.lock().unwrap(), b"{\"a\":1}\n");
     }

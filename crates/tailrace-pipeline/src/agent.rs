@@ -149,11 +149,7 @@ impl Agent {
         sizes: Sizes,
         registry: &mut Registry,
     ) -> Result<Self, Error> {
-        let data_dir = |source| Kind::DataDir {
-            path: config.data_dir.clone(),
-            source,
-        };
-        let dir = DataDir::open(&config.data_dir).map_err(data_dir)?;
+        let dir = DataDir::open(&config.data_dir).map_err(|source| Kind::DataDir { source })?;
         if let Some(warning) = dir.warning() {
             warn!("{warning}");
         }
@@ -311,7 +307,7 @@ impl Agent {
         }
     }
 
-    /// Runs until `stop` is ready, every input has ended, or a bug is met; then drains and ends. Goes over to
+    /// Runs until `stop` is ready, every input has ended, an output has gone or a bug is met; then drains and ends. Goes over to
     /// other configs as they come. Inputs that ended by themselves are drained without a limit of time, until
     /// `stop`: what came from a pipe cannot be read again. Ending the process at a second signal is the
     /// caller's affair.
@@ -327,7 +323,7 @@ impl Agent {
             let next = self.runtime.block_on(async {
                 tokio::select! {
                     () = &mut stop => Next::End { stopped: true },
-                    () = self.faults.first() => Next::End { stopped: true },
+                    () = self.faults.ends() => Next::End { stopped: true },
                     _ = reading.wait_for(|&inputs| inputs == 0) => Next::End { stopped: false },
                     Some(reload) = reloads.recv() => Next::Reload(reload),
                     () = self.safe_mode.left() => Next::LeaveSafeMode,
@@ -428,7 +424,7 @@ impl Deadline {
                 tokio::select! {
                     () = &mut done => return,
                     () = stop => {}
-                    () = faults.first() => {}
+                    () = faults.ends() => {}
                 }
                 Instant::now() + self.grace
             }
@@ -441,7 +437,7 @@ impl Deadline {
 /// What ends a wait of the running agent.
 enum Next {
     End {
-        /// It was asked to, or a bug was met: the inputs have not ended.
+        /// It was asked to, a bug was met, or an output has gone: the inputs have not ended.
         stopped: bool,
     },
     Reload(Reload),
@@ -573,6 +569,13 @@ impl View {
         pipelines
             .flat_map(|pipeline| pipeline.health.denied(&pipeline.plan.name))
             .collect()
+    }
+
+    /// One of them that is not a file to which nobody has written for a while, if there is one.
+    pub fn denied_in_use(&self) -> Option<Trouble> {
+        let pipelines = self.pipelines.all();
+        let mut pipelines = pipelines.iter();
+        pipelines.find_map(|pipeline| pipeline.health.denied_in_use(&pipeline.plan.name))
     }
 
     /// How many starts in a row ended without progress, if the agent is in safe mode because of them.

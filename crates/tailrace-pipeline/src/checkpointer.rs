@@ -86,8 +86,7 @@ struct Writer {
 impl Idle {
     /// Loads the checkpoint of a data directory; a damaged one is set aside with a warning.
     pub(crate) fn load(dir: DataDir, plans: &[PipelinePlan]) -> Result<(Self, Restored), Error> {
-        let path = dir.path().to_owned();
-        let mut loaded = Checkpoint::load(&dir).map_err(|source| Kind::DataDir { path, source })?;
+        let mut loaded = Checkpoint::load(&dir).map_err(|source| Kind::DataDir { source })?;
         if let Some(warning) = &loaded.warning {
             warn!("{warning}");
         }

@@ -5,17 +5,27 @@
 
 use std::error::Error as _;
 
+use std::time::Duration;
+
 use tailrace_config::{Diagnostic, Position};
-use tailrace_inputs::Denied;
+use tailrace_inputs::Unreadable;
 use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::pipeline::check_nodes;
 use crate::plan::PipelinePlan;
 
-/// Everything that would keep `run` from starting this pipeline here, and what it could not read.
-pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
+/// How long the files of one input are looked for: a glob may lead through a whole file system.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Adds everything that would keep `run` from starting this pipeline here, and what it could not read, to the errors, and
+/// what could not be checked to the warnings.
+pub fn check_environment(
+    plan: &PipelinePlan,
+    runtime: &Handle,
+    diagnostics: &mut Vec<Diagnostic>,
+    warnings: &mut Vec<Diagnostic>,
+) {
     if let Err(error) = check_nodes(plan, runtime) {
         let inputs = plan.config.inputs.iter();
         let asks = inputs.map(|input| &input.position).next();
@@ -32,25 +42,38 @@ pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnosti
             diagnostics.push(Diagnostic::new(&input.position, 1, message));
         }
     }
-    for (position, (path, message)) in unreadable(plan) {
-        let message = format!("input: {} {message}", path.display());
-        diagnostics.push(Diagnostic::new(position, 1, message));
+    for (position, unreadable) in unreadable(plan) {
+        for denied in &unreadable.denied {
+            let message = format!("input: {} {}", denied.path.display(), denied.message);
+            diagnostics.push(Diagnostic::new(position, 1, message));
+        }
+        warnings.extend(incomplete(position, &unreadable));
     }
-    diagnostics
 }
 
 /// What the inputs of a pipeline may not read, each with the place of its input in the config.
-pub fn unreadable(plan: &PipelinePlan) -> Vec<(&Position, Denied)> {
-    let mut all = Vec::new();
-    for input in &plan.config.inputs {
+pub fn unreadable(plan: &PipelinePlan) -> Vec<(&Position, Unreadable)> {
+    let inputs = plan.config.inputs.iter();
+    let looked = inputs.filter_map(|input| {
+        let files = input.files()?;
         // A glob that cannot be read names nothing.
-        let denied = input
-            .files()
-            .and_then(|files| tailrace_inputs::denied(&files).ok());
-        let denied = denied.into_iter().flatten();
-        all.extend(denied.map(|denied| (&input.position, denied)));
-    }
-    all
+        let unreadable = tailrace_inputs::unreadable(&files, LOOK_TIME_MAX).ok()?;
+        Some((&input.position, unreadable))
+    });
+    looked.collect()
+}
+
+/// A warning where the time was not enough to look at everything.
+pub fn incomplete(position: &Position, unreadable: &Unreadable) -> Option<Diagnostic> {
+    let message = format!(
+        "input: `include` leads to so many directories that only those seen within {} s were checked for files that may \
+         not be read",
+        LOOK_TIME_MAX.as_secs()
+    );
+    let hint =
+        "write narrower globs: the agent looks through all of these directories and watches them"
+            .to_owned();
+    (!unreadable.is_complete).then(|| Diagnostic::new(position, 1, message).with_hint(hint))
 }
 
 fn at(position: &Position, error: &Error) -> Diagnostic {

@@ -3,10 +3,27 @@
 
 use std::path::PathBuf;
 
+use tailrace_config::{Config, Position};
+
 /// Why the agent could not start. The cause is in [`std::error::Error::source`].
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Box<Kind>);
+
+impl Error {
+    /// The place in the config that is at fault, if one is: an option of an output, or a file that it names, cannot be used.
+    pub fn position<'c>(&self, config: &'c Config) -> Option<&'c Position> {
+        let Kind::Output {
+            pipeline, output, ..
+        } = &*self.0
+        else {
+            return None;
+        };
+        let mut outputs = config.pipelines.get(pipeline)?.outputs.iter();
+        let output = outputs.find(|known| known.name == *output)?;
+        Some(&output.position)
+    }
+}
 
 impl From<Kind> for Error {
     fn from(kind: Kind) -> Self {
@@ -32,11 +49,9 @@ pub(crate) enum Kind {
         output: String,
         source: tailrace_outputs::Error,
     },
-    #[error("the data directory {} cannot be used", path.display())]
-    DataDir {
-        path: PathBuf,
-        source: tailrace_inputs::Error,
-    },
+    // It names the directory and says what to do.
+    #[error(transparent)]
+    DataDir { source: tailrace_inputs::Error },
     #[error(
         "the first checkpoint cannot be written to {}, and pipeline {pipeline} leaves out what it finds at its \
          first start: until it can be written, every start would leave out what came since the last; make room \

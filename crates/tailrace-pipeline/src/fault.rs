@@ -9,13 +9,21 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 use tracing::error;
 
-/// Reports panics to the agent.
+/// Reports panics, and what else ends the agent, to the agent.
 #[derive(Debug, Clone)]
-pub(crate) struct Faults(Arc<watch::Sender<bool>>);
+pub(crate) struct Faults(Arc<watch::Sender<Option<Ending>>>);
+
+/// Why the agent ends by itself; the later one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    /// The other side of an output has gone: the agent ends as at a signal.
+    OutputClosed,
+    Fault,
+}
 
 impl Faults {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
+        Self(Arc::new(watch::Sender::new(None)))
     }
 
     /// Runs something; a panic in it is a fault.
@@ -44,18 +52,30 @@ impl Faults {
 
     /// Has the agent end; whoever calls it has said why.
     pub(crate) fn end_agent(&self) {
-        self.0.send_replace(true);
+        self.0.send_replace(Some(Ending::Fault));
     }
 
-    /// Whether there was one.
+    /// Has the agent end as at a signal: nothing can be written to an output any more.
+    pub(crate) fn output_closed(&self) {
+        self.0
+            .send_modify(|ending| *ending = (*ending).max(Some(Ending::OutputClosed)));
+    }
+
+    /// Whether there was a fault.
     pub(crate) fn any(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() == Some(Ending::Fault)
     }
 
-    /// Ready at the first one.
+    /// Ready at the first fault.
     pub(crate) async fn first(&self) {
+        let is_fault = |&ending: &Option<Ending>| ending == Some(Ending::Fault);
         // The sender is ours: it cannot be gone.
-        let _ = self.0.subscribe().wait_for(|&fault| fault).await;
+        let _ = self.0.subscribe().wait_for(is_fault).await;
+    }
+
+    /// Ready when the agent is to end by itself.
+    pub(crate) async fn ends(&self) {
+        let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
 }
 
@@ -68,7 +88,10 @@ mod tests {
         let faults = Faults::new();
         faults.guard("a test", || {});
         assert!(!faults.any());
+        faults.output_closed();
+        assert!(!faults.any());
         faults.guard("a test", || panic!("on purpose"));
+        faults.output_closed();
         assert!(faults.any());
     }
 }

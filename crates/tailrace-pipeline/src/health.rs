@@ -184,6 +184,14 @@ impl Health {
         self.lock().denied_as_troubles(pipeline)
     }
 
+    /// The first of these that is not a quiet file.
+    pub(crate) fn denied_in_use(&self, pipeline: &str) -> Option<Trouble> {
+        let state = self.lock();
+        let mut denied = state.denied.values().flatten();
+        let first = denied.find(|denied| !denied.is_quiet)?;
+        Some(denied_as_trouble(pipeline, first))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,14 +200,19 @@ impl Health {
 impl State {
     fn denied_as_troubles(&self, pipeline: &str) -> Vec<Trouble> {
         let denied = self.denied.values().flatten().take(DENIED_MAX);
-        let trouble = |(path, reason): &Denied| Trouble {
-            pipeline: pipeline.to_owned(),
-            stage: Stage::Input,
-            subject: path.display().to_string(),
-            reason: reason.clone(),
-            seconds: 0,
-        };
-        denied.map(trouble).collect()
+        denied
+            .map(|denied| denied_as_trouble(pipeline, denied))
+            .collect()
+    }
+}
+
+fn denied_as_trouble(pipeline: &str, denied: &Denied) -> Trouble {
+    Trouble {
+        pipeline: pipeline.to_owned(),
+        stage: Stage::Input,
+        subject: denied.path.display().to_string(),
+        reason: denied.message.clone(),
+        seconds: 0,
     }
 }
 
@@ -296,7 +309,12 @@ mod tests {
     #[test]
     fn a_path_that_may_not_be_read_is_told_at_once_and_is_no_stall() {
         let (health, start) = (Health::default(), Instant::now());
-        let denied = |path: &str| (path.into(), "grant it".to_owned());
+        let of = |path: &str, is_quiet| Denied {
+            is_quiet,
+            path: path.into(),
+            message: "grant it".to_owned(),
+        };
+        let denied = |path: &str| of(path, false);
         assert_eq!(health.set_denied(0, vec![denied("/a"), denied("/b")]), 2);
         assert_eq!(health.set_denied(1, vec![denied("/c")]), 3);
         let still = ledger(10, 0, 0);
@@ -308,6 +326,11 @@ mod tests {
         health.set_denied(1, Vec::new());
         assert_eq!(health.set_denied(0, Vec::new()), 0);
         assert_eq!(health.denied("app"), []);
+        health.set_denied(0, vec![of("/old", true)]);
+        assert_eq!(health.denied("app").len(), 1);
+        assert_eq!(health.denied_in_use("app"), None);
+        health.set_denied(1, vec![denied("/new")]);
+        assert_eq!(health.denied_in_use("app").unwrap().subject, "/new");
     }
 
     #[test]

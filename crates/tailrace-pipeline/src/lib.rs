@@ -44,7 +44,7 @@ pub use agent::{Agent, Phase, Reload, Reloaded, Summary, View};
 pub use delivery::delay::DelaySums;
 pub use delivery::replay::{Replayed, replay};
 pub use delivery::standing::OutputState;
-pub use environment::{check_environment, unreadable};
+pub use environment::{check_environment, incomplete, unreadable};
 pub use error::Error;
 pub use health::{Stage, Trouble};
 pub use ledger::{OutputLedger, PipelineLedger, TruncatedUnread};

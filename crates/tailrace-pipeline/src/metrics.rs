@@ -74,6 +74,8 @@ pub(crate) struct PipelineMetrics {
     pub malformed_lines: Counter,
     /// Records cut at the maximum size.
     pub truncated: Counter,
+    /// Blank lines, which are no records.
+    pub blank_lines: Counter,
     /// Records whose invalid UTF-8 or surrogates were replaced.
     pub repaired: Counter,
     /// Values that did not fit the type of their column.
@@ -167,6 +169,7 @@ impl Metrics {
             malformed: process.malformed.get_or_create_owned(&cause("json")),
             malformed_lines: process.malformed.get_or_create_owned(&cause("line")),
             truncated: process.truncated.get_or_create_owned(&labels),
+            blank_lines: process.blank_lines.get_or_create_owned(&labels),
             repaired: process.repaired.get_or_create_owned(&labels),
             type_mismatch: process.type_mismatch.get_or_create_owned(&labels),
             bad_values: process.bad_values.get_or_create_owned(&labels),

@@ -264,8 +264,8 @@ fn json(status: StatusCode, body: &serde_json::Value) -> Response {
     (status, kind, format!("{body}\n")).into_response()
 }
 
-/// Ready while it reads, may read all that it is to read, and its checkpoint can be written; a backend that is down
-/// does not make the agent unready, for that would stop a rollout that has no part in it.
+/// Ready while it reads, may read all that is written to, and its checkpoint can be written. A backend that is down, or a
+/// rotated file that may not be read, does not make the agent unready: that would stop a rollout that has no part in it.
 async fn readyz(State(shared): State<Shared>) -> Response {
     paced(&shared.probes, || readiness(&shared)).await
 }
@@ -274,13 +274,14 @@ fn readiness(shared: &Shared) -> Response {
     let running = shared.view.phase() == Phase::Running;
     let checkpoint = shared.view.checkpoint_error();
     let denied = shared.view.denied();
-    let reason = match (&checkpoint, running, denied.first()) {
+    let in_use = shared.view.denied_in_use();
+    let reason = match (&checkpoint, running, &in_use) {
         (Some(error), _, _) => format!("the checkpoint cannot be written: {error}"),
         (None, false, _) => "the agent is shutting down".to_owned(),
         (None, true, Some(denied)) => format!("{} {}", denied.subject, denied.reason),
         (None, true, None) => "ok".to_owned(),
     };
-    let ready = running && checkpoint.is_none() && denied.is_empty();
+    let ready = running && checkpoint.is_none() && in_use.is_none();
     let status = if ready {
         StatusCode::OK
     } else {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tailrace_config::{Config, Diagnostic, Loaded, ReadOnce};
+use tracing::error;
 
 use crate::diagnostics::{self, Severity};
 use crate::printed::{self, Printer};
@@ -158,6 +159,11 @@ pub enum Failure {
     Usage(String),
     /// Nobody reads the standard output any more, as in `tailrace explain | head`.
     OutputClosed,
+    /// The own log says why.
+    Logged {
+        /// What the process ends with.
+        exit_code: u8,
+    },
     /// The agent stopped while so many bytes that it had read were not delivered. The next start reads again what stays in
     /// its file.
     Undelivered {
@@ -189,7 +195,32 @@ impl Failure {
             Self::Runtime(_) => 1,
             Self::Usage(_) => 2,
             Self::Undelivered { .. } => 3,
+            Self::Logged { exit_code } => *exit_code,
             Self::Config(_) | Self::Refused => 78,
+        }
+    }
+
+    /// The same, after it was written to the own log. If that takes no errors, it stays to be printed.
+    pub(crate) fn logged(self) -> Self {
+        if !tracing::enabled!(tracing::Level::ERROR) {
+            return self;
+        }
+        match &self {
+            Self::Refused | Self::OutputClosed | Self::Logged { .. } => {}
+            Self::Usage(text) => error!("{text}"),
+            Self::Runtime(error) => error!("{}", logging::chain(error.as_ref())),
+            Self::Config(found) => {
+                for diagnostic in found {
+                    log_diagnostic(diagnostic);
+                }
+                error!("{}", count(found));
+            }
+            Self::Undelivered { bytes, gone_bytes } => {
+                error!("{}", undelivered(*bytes, *gone_bytes));
+            }
+        }
+        Self::Logged {
+            exit_code: self.exit_code(),
         }
     }
 
@@ -198,7 +229,7 @@ impl Failure {
         let mut stderr = Printer::stderr();
         // Nothing can be said when stderr is gone.
         let _ = match self {
-            Self::Refused | Self::OutputClosed => Ok(()),
+            Self::Refused | Self::OutputClosed | Self::Logged { .. } => Ok(()),
             Self::Usage(text) => {
                 writeln!(stderr, "{}: {text}", diagnostics::label(Severity::Error))
             }
@@ -234,8 +265,24 @@ fn print_diagnostics(out: &mut dyn Write, found: &[Diagnostic]) -> io::Result<()
     for diagnostic in found {
         diagnostics::print(out, diagnostic, Severity::Error)?;
     }
+    writeln!(out, "{}", count(found))
+}
+
+fn log_diagnostic(diagnostic: &Diagnostic) {
+    let has_place = diagnostic.line > 0;
+    error!(
+        file = %diagnostic.file.display(),
+        line = has_place.then_some(diagnostic.line),
+        column = has_place.then_some(diagnostic.column),
+        hint = diagnostic.hint,
+        "{}",
+        diagnostic.message
+    );
+}
+
+fn count(found: &[Diagnostic]) -> String {
     let errors = if found.len() == 1 { "error" } else { "errors" };
-    writeln!(out, "{} {errors} in the config", found.len())
+    format!("{} {errors} in the config", found.len())
 }
 
 impl From<anyhow::Error> for Failure {

@@ -130,7 +130,9 @@ impl Cli {
             logging.log_level = "warn".to_owned();
         }
         logging::init(&logging)?;
-        printed::report_panics();
+        // Whoever reads the own log of an agent as JSON must find nothing else there.
+        let is_json = matches!(self.command, Command::Run(_)) && logging.is_json();
+        printed::report_panics(is_json);
         if !self.command.takes_much_memory() {
             // An agent that rests would hold a huge page for every part of one that it touched.
             if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
@@ -138,6 +140,7 @@ impl Cli {
             }
         }
         match &self.command {
+            Command::Run(args) if is_json => run::run(args).map_err(Failure::logged),
             Command::Run(args) => run::run(args),
             Command::Try(args) => try_query::run(args, &mut Stdout::lock()),
             #[cfg(feature = "query")]

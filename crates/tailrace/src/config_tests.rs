@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use tailrace_config::{Config, Test};
+use tailrace_config::{Config, Diagnostic, Test};
 use tailrace_pipeline::PipelinePlan;
 
 use self::compare::Line;
@@ -128,6 +128,16 @@ fn chosen<'c>(tests: &'c [Test], names: &[String]) -> anyhow::Result<Vec<&'c Tes
     }
     let is_chosen = |test: &&Test| names.is_empty() || names.contains(&test.name);
     Ok(tests.iter().filter(is_chosen).collect())
+}
+
+/// What is wrong with the conditions of the tests of a config.
+pub(crate) fn check_conditions(config: &Config) -> Vec<Diagnostic> {
+    let sql = config
+        .tests
+        .iter()
+        .filter_map(|test| test.expect.sql.as_ref());
+    let wrong = sql.filter_map(|sql| outcome::condition(sql).err());
+    wrong.flatten().collect()
 }
 
 /// The plans of the conditions of the tests.

@@ -21,7 +21,8 @@ use crate::printed::redacted;
 /// How long a process that listens on the admin port may take to identify itself.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns everything that would keep `run` from starting here, and what it could not read.
+/// Returns everything that would keep `run` from starting here, and what it could not read; adds to `warnings` what could
+/// not be checked.
 ///
 /// # Errors
 ///
@@ -30,6 +31,7 @@ pub(crate) fn check(
     config: &Config,
     plans: &[PipelinePlan],
     places: &Places,
+    warnings: &mut Vec<Diagnostic>,
 ) -> anyhow::Result<Vec<Diagnostic>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -63,7 +65,7 @@ pub(crate) fn check(
         diagnostics.push(diagnostic.with_hint(hint.to_owned()));
     }
     for plan in plans {
-        diagnostics.extend(tailrace_pipeline::check_environment(plan, runtime.handle()));
+        tailrace_pipeline::check_environment(plan, runtime.handle(), &mut diagnostics, warnings);
     }
     let hint = "if the agent will run elsewhere, leave this out with --no-environment";
     let hinted = diagnostics

@@ -143,14 +143,17 @@ fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
 
 /// What this user may not read.
 fn explain_unreadable(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
-    for (position, (path, message)) in tailrace_pipeline::unreadable(plan) {
-        let (position, path) = (printed::shown(&position.to_string()), printed::path(&path));
-        writeln!(
-            out,
-            "{}: {position}: {path} {}\n",
-            diagnostics::label(Severity::Warning),
-            printed::shown(&message)
-        )?;
+    let label = diagnostics::label(Severity::Warning);
+    for (position, unreadable) in tailrace_pipeline::unreadable(plan) {
+        let place = printed::shown(&position.to_string());
+        for denied in &unreadable.denied {
+            let path = printed::path(&denied.path);
+            let message = printed::shown(&denied.message);
+            writeln!(out, "{label}: {place}: {path} {message}\n")?;
+        }
+        if let Some(warning) = tailrace_pipeline::incomplete(position, &unreadable) {
+            writeln!(out, "{label}: {place}: {}\n", warning.message)?;
+        }
     }
     Ok(())
 }
@@ -192,7 +195,7 @@ fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
     for (column, from) in plan.query.columns().iter().zip(&plan.columns) {
         let from = from_text(from);
         let uses = column.uses.iter();
-        table.add_row([
+        let row = [
             column.label.clone(),
             column.ty.to_string(),
             from.to_owned(),
@@ -201,7 +204,8 @@ fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
                     .map(|used| format!("{} (line {})", used.expression, used.line)),
             ),
             lines(uses.map(|used| used.why.clone())),
-        ]);
+        ];
+        table.add_row(row.map(|cell| shown(plan, &cell)));
     }
     if let Some(star) = plan.query.star() {
         let except = match star.except.as_slice() {
@@ -218,6 +222,13 @@ fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     writeln!(out, "{table}\n")
+}
+
+/// A text without what `${...}` put into the query. A cell is shortened before it is laid out, since the width of a table
+/// would tell how long a secret is.
+fn shown(plan: &PipelinePlan, text: &str) -> String {
+    let text = printed::redacted(text);
+    plan.config.transform.redact(&text).into_owned()
 }
 
 fn from_text(from: &ColumnFrom) -> &'static str {
@@ -245,7 +256,8 @@ fn explain_branch(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write) -> 
         let mut table = new_table(["column", "becomes", "value"]);
         for column in &branch.outputs {
             let becomes = output.kind.becomes(Some(&column.name));
-            table.add_row([column.name.clone(), becomes, value_of(plan, &column.value)]);
+            let row = [column.name.clone(), becomes, value_of(plan, &column.value)];
+            table.add_row(row.map(|cell| shown(plan, &cell)));
         }
         if branch.star {
             let every = "every other key".to_owned();
@@ -267,13 +279,14 @@ fn explain_conditions(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write)
         let columns = conjunct.columns.iter();
         let evaluated = match &conjunct.when {
             When::Prefilter(needles) => {
-                style::good(format!("prefilter: {}", texts(needles).join(" or "))).to_string()
+                let texts = format!("prefilter: {}", texts(needles).join(" or "));
+                style::good(shown(plan, &texts)).to_string()
             }
             When::PushedDown => style::good("pushed down").to_string(),
             When::After => style::warn("after").to_string(),
         };
         table.add_row([
-            conjunct.text.clone(),
+            shown(plan, &conjunct.text),
             lines(columns.map(|&n| plan.query.columns()[n].name.clone())),
             evaluated,
         ]);
@@ -344,4 +357,35 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
         }
     }
     distinct.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_table_is_as_wide_for_a_long_secret_as_for_a_short_one() {
+        let explained = |secret: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let (config, file) = (dir.path().join("t.yaml"), dir.path().join("secret"));
+            std::fs::write(&file, secret).unwrap();
+            let text = format!(
+                "pipelines: {{a: {{input: {{type: stdin}}, output: {{type: stdout}}, transform: \"SELECT msg FROM logs \
+                 WHERE token = '${{file:{}}}' AND msg LIKE '%${{file:{0}}}%'\"}}}}\n",
+                file.display()
+            );
+            std::fs::write(&config, text).unwrap();
+            let args = ConfigArgs {
+                config: vec![config],
+                ..ConfigArgs::default()
+            };
+            let (_, plans) = load(&args).unwrap();
+            let text = plain_text(&plans[0]).unwrap();
+            assert!(!text.contains(secret), "{text}");
+            text.replace(&dir.path().display().to_string(), "DIR")
+        };
+        let long = "x".repeat(300);
+        assert_eq!(explained(&long), explained("explained1"));
+    }
 }

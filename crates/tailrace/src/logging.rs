@@ -48,6 +48,17 @@ pub struct Args {
     pub log_level: String,
 }
 
+impl Args {
+    /// Whether each event is a JSON object.
+    pub(crate) fn is_json(&self) -> bool {
+        match self.log_format {
+            Format::Auto => !io::stderr().is_terminal(),
+            Format::Text => false,
+            Format::Json => true,
+        }
+    }
+}
+
 /// How own logs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -64,12 +75,7 @@ pub enum Format {
 /// # Errors
 /// When the filter is not understood, or own logs were set up before.
 pub fn init(args: &Args) -> anyhow::Result<()> {
-    let terminal = io::stderr().is_terminal();
-    let json = match args.log_format {
-        Format::Auto => !terminal,
-        Format::Text => false,
-        Format::Json => true,
-    };
+    let json = args.is_json();
     let filter = parse_filter(&args.log_level)?;
     let started = Instant::now();
     let clock: Clock = Arc::new(move || started.elapsed());

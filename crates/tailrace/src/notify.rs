@@ -82,11 +82,11 @@ impl Notify {
         }
     }
 
-    /// A reload was refused, so that the agent goes on with the config that it has.
-    pub(crate) fn refused(&self, error: &str) {
+    /// A reload failed. The agent continues, in all but rare cases with the config that it had.
+    pub(crate) fn failed(&self, error: &str) {
         if let Some(manager) = self.in_phase(|phase| phase == Phase::Running) {
             let first = error.lines().next().unwrap_or_default();
-            manager.send("READY=1", &format!("the last reload was refused: {first}"));
+            manager.send("READY=1", &format!("the last reload failed: {first}"));
         }
     }
 
@@ -184,10 +184,10 @@ mod tests {
     fn a_life(notify: &Notify) {
         // A signal during the start.
         notify.reloading();
-        notify.refused("too early");
+        notify.failed("too early");
         notify.ready(&["app".to_owned(), "host".to_owned()]);
         notify.reloading();
-        notify.refused("tailrace.yaml:3:5: no such option\n  hint");
+        notify.failed("tailrace.yaml:3:5: no such option\n  hint");
         notify.stopping();
         notify.stopping();
         notify.ready(&["app".to_owned()]);
@@ -196,7 +196,7 @@ mod tests {
     const LIFE: [&str; 4] = [
         "READY=1\nSTATUS=2 pipelines: app, host",
         "RELOADING=1\nSTATUS=reloading the config",
-        "READY=1\nSTATUS=the last reload was refused: tailrace.yaml:3:5: no such option",
+        "READY=1\nSTATUS=the last reload failed: tailrace.yaml:3:5: no such option",
         "STOPPING=1\nSTATUS=delivering what was read",
     ];
 
@@ -219,8 +219,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let there = listening(dir.path().join("notify").as_os_str());
         there.notify.ready(&["a\nSTOPPING=1".to_owned()]);
-        there.notify.refused("");
-        there.notify.refused(&"ü\u{1b}".repeat(100_000));
+        there.notify.failed("");
+        there.notify.failed(&"ü\u{1b}".repeat(100_000));
         let received = there.received();
         assert_eq!(received.len(), 3);
         for message in &received {

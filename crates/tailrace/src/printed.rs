@@ -2,13 +2,16 @@
 //! commands, and the answers of the admin endpoint. Text from outside, such as file names, pod names and answers of servers,
 //! has the values of `${...}` replaced by their names, and can neither steer a terminal nor forge a line. It never prints.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{self, Write as _};
 use std::io::{self, StderrLock, StdoutLock, Write};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tailrace_config::{Redactor, escaped, is_unsafe};
+use tailrace_model::time::write_rfc3339;
 
 use crate::style::{self, Stream};
 
@@ -116,9 +119,10 @@ pub(crate) fn plain_json(json: &str) -> String {
     plain
 }
 
-/// From now on what a panic says is shown like everything else: it may quote a record.
-pub(crate) fn report_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+/// From now on what a panic says is shown like everything else: it may quote a record. `is_json`: as a line of an own log in
+/// JSON.
+pub(crate) fn report_panics(is_json: bool) {
+    std::panic::set_hook(Box::new(move |panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("unnamed");
         let text = panic.payload_as_str().unwrap_or("a panic without a text");
@@ -127,7 +131,14 @@ pub(crate) fn report_panics() {
             .map(ToString::to_string)
             .unwrap_or_default();
         // Empty unless it is asked for with RUST_BACKTRACE.
-        let trace = std::backtrace::Backtrace::capture();
+        let trace = Backtrace::capture();
+        if is_json {
+            // Not by `tracing`, which may be what panicked.
+            let text = format!("thread '{name}' panicked at {place}: {}", redacted(text));
+            let line = panic_line(&text, &trace, SystemTime::now());
+            let _ = writeln!(io::stderr().lock(), "{line}");
+            return;
+        }
         let mut stderr = Printer::new(io::stderr().lock());
         // Nothing can be said when stderr is gone.
         let _ = writeln!(
@@ -135,10 +146,26 @@ pub(crate) fn report_panics() {
             "thread '{name}' panicked at {place}: {}",
             shown(text)
         );
-        if trace.status() == std::backtrace::BacktraceStatus::Captured {
+        if trace.status() == BacktraceStatus::Captured {
             let _ = writeln!(stderr, "{trace}");
         }
     }));
+}
+
+/// A panic as a line of an own log in JSON.
+fn panic_line(text: &str, trace: &Backtrace, now: SystemTime) -> String {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut time = Vec::new();
+    write_rfc3339(i64::try_from(since.as_nanos()).unwrap_or(0), &mut time);
+    let mut line = serde_json::json!({
+        "timestamp": String::from_utf8_lossy(&time),
+        "level": "ERROR",
+        "message": text,
+    });
+    if trace.status() == BacktraceStatus::Captured {
+        line["backtrace"] = redacted(&trace.to_string()).into();
+    }
+    plain_json(&line.to_string())
 }
 
 /// Writes lines for people. Line ends and tabs are those of the program: text from outside has passed [`shown`] before.
@@ -294,6 +321,16 @@ mod tests {
         let plain = plain_json(&value.to_string());
         assert!(!plain.contains(is_unsafe), "{plain}");
         assert_eq!(serde_json::from_str::<Value>(&plain).unwrap(), value);
+    }
+
+    #[test]
+    fn a_panic_is_one_line_of_json_where_the_own_log_is_json() {
+        let now = UNIX_EPOCH + std::time::Duration::from_secs(1);
+        let line = panic_line("thread 'a' panicked:\nb\u{1b}", &Backtrace::disabled(), now);
+        assert_eq!(line.lines().count(), 1);
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(line["timestamp"], "1970-01-01T00:00:01Z");
+        assert_eq!(line["message"], "thread 'a' panicked:\nb\u{1b}");
     }
 
     #[test]

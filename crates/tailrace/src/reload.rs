@@ -6,11 +6,11 @@
 //! itself.
 
 mod files;
+mod panics;
 mod status;
 mod trigger;
 mod watch;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
@@ -27,6 +27,7 @@ use crate::telemetry::{self, Telemetry};
 use crate::token::Token;
 
 pub(crate) use files::Files;
+use panics::{completed, contained};
 pub(crate) use status::Status;
 pub(crate) use trigger::{Answer, Trigger, pull, triggers};
 
@@ -49,6 +50,13 @@ pub(crate) struct Start {
     pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
     /// Is told when a reload begins and ends.
     pub(crate) notify: Notify,
+}
+
+/// A config that the pipelines have gone over to, and what else is to be set as it says.
+struct InUse {
+    reloaded: Reloaded,
+    config: Config,
+    telemetry: Option<telemetry::Prepared>,
 }
 
 struct Reloader {
@@ -96,7 +104,7 @@ impl Reloader {
             let answer = contained(&status, || self.look(is_asked))?;
             match &answer {
                 Ok(_) => self.start.notify.ready(&self.start.view.names()),
-                Err(error) => self.start.notify.refused(error),
+                Err(error) => self.start.notify.failed(error),
             }
             Some(answer)
         });
@@ -116,37 +124,44 @@ impl Reloader {
     }
 
     fn reload(&mut self) -> Answer {
-        let result = self.go_over().map_err(|diagnostics| report(&diagnostics));
-        match &result {
-            Ok((reloaded, needs_restart)) => {
-                info!(
-                    unchanged = reloaded.unchanged.join(","),
-                    changed = reloaded.changed.join(","),
-                    added = reloaded.added.join(","),
-                    removed = reloaded.removed.join(","),
-                    "config reloaded"
-                );
-                for key in needs_restart {
-                    warn!(
-                        "{key} was changed, which needs a restart; the rest of the config is in use"
-                    );
-                }
-                self.status
-                    .succeeded(self.start.files.hash(), needs_restart.clone());
-            }
-            Err(text) => {
+        let InUse {
+            reloaded,
+            config,
+            telemetry,
+        } = match self.go_over() {
+            Ok(in_use) => in_use,
+            Err(diagnostics) => {
+                let text = report(&diagnostics);
                 error!(
                     error = text,
                     "the config was not reloaded: the agent goes on with the one that it has"
                 );
                 self.status.failed(text.clone());
+                return Err(text);
             }
+        };
+        info!(
+            unchanged = reloaded.unchanged.join(","),
+            changed = reloaded.changed.join(","),
+            added = reloaded.added.join(","),
+            removed = reloaded.removed.join(","),
+            "config reloaded"
+        );
+        let needs_restart = needs_restart(&self.start.config, &config);
+        for key in &needs_restart {
+            warn!("{key} was changed, which needs a restart; the rest of the config is in use");
         }
-        result.map(|(reloaded, _)| reloaded)
+        let hash = self.start.files.hash();
+        completed(&self.status, hash, needs_restart, || {
+            self.start.token.set(config.admin.token.clone());
+            self.start.view.keep_examples(config.admin.examples);
+            self.start.telemetry.replace(telemetry);
+        })?;
+        Ok(reloaded)
     }
 
     /// Reads the config, checks it, and has the agent go over to it.
-    fn go_over(&mut self) -> Result<(Reloaded, Vec<&'static str>), Vec<Diagnostic>> {
+    fn go_over(&mut self) -> Result<InUse, Vec<Diagnostic>> {
         let args = &self.start.args;
         for name in args.once_names() {
             warn!(
@@ -164,7 +179,7 @@ impl Reloader {
             watch.follow(&self.start.files.dirs());
         }
         let (config, plans) = prepare(args, config?)?;
-        let own = telemetry::prepare(&config).map_err(|diagnostic| vec![diagnostic])?;
+        let telemetry = telemetry::prepare(&config).map_err(|diagnostic| vec![diagnostic])?;
         let (answer, answered) = oneshot::channel();
         let reload = Reload {
             plans,
@@ -182,10 +197,11 @@ impl Reloader {
             .blocking_send(reload)
             .map_err(|_| ended())?;
         let reloaded = answered.blocking_recv().map_err(|_| ended())??;
-        self.start.token.set(config.admin.token.clone());
-        self.start.view.keep_examples(config.admin.examples);
-        self.start.telemetry.replace(own);
-        Ok((reloaded, needs_restart(&self.start.config, &config)))
+        Ok(InUse {
+            reloaded,
+            config,
+            telemetry,
+        })
     }
 }
 
@@ -215,21 +231,6 @@ fn serve(triggers: &Receiver<Trigger>, mut reload: impl FnMut(bool) -> Option<An
     }
 }
 
-/// A reload that panics is a failed one. Everything before the agent goes over to the new config changes nothing of it; what
-/// comes after sets what can be set again.
-fn contained(status: &Status, reload: impl FnOnce() -> Option<Answer>) -> Option<Answer> {
-    catch_unwind(AssertUnwindSafe(reload)).unwrap_or_else(|_| {
-        error!(
-            "a reload of the config panicked: this is a bug, please report it with the panic's text on stderr; the agent \
-             goes on with the config that it has, and the next reload is tried as any other; run `tailrace validate` \
-             to see whether this config can be used"
-        );
-        let text = "the reload panicked: this is a bug; the agent's log says more".to_owned();
-        status.failed(text.clone());
-        Some(Err(text))
-    })
-}
-
 /// What only a restart can change, and is another than at the start.
 fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
     [
@@ -254,44 +255,4 @@ fn report(diagnostics: &[Diagnostic]) -> String {
     };
     let texts: Vec<String> = diagnostics.iter().map(plain).collect();
     printed::redacted(&texts.join("\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    use prometheus_client::registry::Registry;
-
-    #[test]
-    fn after_a_reload_that_panics_the_next_one_is_served() {
-        let status = Status::register(&mut Registry::default(), 0);
-        let (sender, triggers) = triggers();
-        let theirs = status.clone();
-        let thread = std::thread::spawn(move || {
-            let mut is_first = true;
-            serve(&triggers, |_| {
-                contained(&theirs, || {
-                    assert!(!std::mem::take(&mut is_first), "on purpose");
-                    theirs.succeeded(1, Vec::new());
-                    Some(Ok(Reloaded::default()))
-                })
-            });
-        });
-        let asked = || {
-            let (answer, answered) = oneshot::channel();
-            assert!(pull(&sender, Trigger::Asked(answer)));
-            answered.blocking_recv().unwrap()
-        };
-        assert!(asked().unwrap_err().contains("this is a bug"));
-        let report = status.report();
-        assert_eq!(report["reloads"]["failed"], 1, "{report}");
-        assert!(report["error"].is_string(), "{report}");
-        assert!(asked().is_ok());
-        let report = status.report();
-        assert_eq!(report["reloads"]["succeeded"], 1, "{report}");
-        assert!(report["error"].is_null(), "{report}");
-        drop(sender);
-        thread.join().unwrap();
-    }
 }

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
+use tailrace_config::{Config, Diagnostic};
 use tailrace_pipeline::{Agent, Reload};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -98,13 +99,14 @@ fn launch(
     if let Some(diagnostic) = args.config.stdin_twice(&config) {
         return Err(vec![diagnostic].into());
     }
+    open_files::warn_if_few(&config);
     let own = telemetry::prepare(&config).map_err(|diagnostic| vec![diagnostic])?;
     let (mut registry, started) = (Registry::default(), SystemTime::now());
     own_metrics::register(&mut registry, started);
     telemetry::register(&mut registry);
     let sizes = sizing::sizes(&config);
-    let agent =
-        Agent::start(&config, plans, sizes, &mut registry).context("the agent cannot start")?;
+    let agent = Agent::start(&config, plans, sizes, &mut registry)
+        .map_err(|error| not_started(error, &config))?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
         workers = sizes.workers,
@@ -154,6 +156,19 @@ fn launch(
         telemetry,
         reloads,
     })
+}
+
+/// Why the agent cannot start. What the config names and cannot be used is an error of the config, as for `validate`.
+fn not_started(error: tailrace_pipeline::Error, config: &Config) -> Failure {
+    match error.position(config) {
+        Some(position) => {
+            let message = logging::chain(&error).to_string();
+            vec![Diagnostic::new(position, 1, message)].into()
+        }
+        None => anyhow::Error::new(error)
+            .context("the agent cannot start")
+            .into(),
+    }
 }
 
 /// Installs the signal handlers. The receiver is ready at the first SIGTERM or SIGINT; the second one ends the process at

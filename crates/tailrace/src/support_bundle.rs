@@ -146,9 +146,10 @@ fn reason(failure: Failure) -> String {
         }
         Failure::Usage(text) => text,
         Failure::Runtime(error) => format!("{error:#}"),
-        Failure::Refused | Failure::OutputClosed | Failure::Undelivered { .. } => {
-            "it cannot be made".to_owned()
-        }
+        Failure::Refused
+        | Failure::OutputClosed
+        | Failure::Logged { .. }
+        | Failure::Undelivered { .. } => "it cannot be made".to_owned(),
     }
 }
 

@@ -13,7 +13,7 @@ use tailrace_pipeline::PipelinePlan;
 use crate::cli::{ConfigArgs, Failure, Format};
 use crate::diagnostics::{self, Severity};
 use crate::load::load_with_places;
-use crate::{environment, printed, style};
+use crate::{config_tests, environment, printed, style};
 use sample::Sample;
 
 /// Arguments of `tailrace validate`.
@@ -120,11 +120,11 @@ fn judge(args: &Args) -> Result<Verdict, Failure> {
         Err(other) => return Err(other),
     };
     verdict.pipelines = plans.len();
-    if !args.no_environment && args.sample.is_none() {
-        verdict.errors = environment::check(&config, &plans, &places)?;
-    }
+    verdict.errors = config_tests::check_conditions(&config);
     verdict.warnings = warnings(&args.config, &config, &plans);
     if !args.no_environment && args.sample.is_none() {
+        let wrong = environment::check(&config, &plans, &places, &mut verdict.warnings)?;
+        verdict.errors.extend(wrong);
         verdict
             .warnings
             .extend(environment::warning(&config, &places));

@@ -22,7 +22,8 @@ counts as unset. Flags that take no value are switched on by `true`, `yes`, `on`
 A slip in a command or a flag gets a hint. `tailrace help COMMAND` prints what is below, `tailrace completion SHELL` completes it.
 
 Results go to standard output, own logs and errors to standard error. A command ends quietly if nobody reads its output any more, as in
-`tailrace explain | head`. Colours and the width of tables follow the terminal, `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb` and `COLUMNS`;
+`tailrace explain | head`; `tailrace run` with an output `stdout` says so, and ends with exit code 3 because records are left. When own logs
+are JSON, `tailrace run` writes nothing else to standard error. Colours and the width of tables follow the terminal, `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb` and `COLUMNS`;
 `--color` wins over them.
 ";
 

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use rustix::io::Errno;
 
@@ -24,6 +25,8 @@ pub(crate) struct Discovery {
     pub(crate) watcher: Watcher,
     /// The states each walked directory was entered with.
     dirs: HashMap<PathBuf, Vec<State>>,
+    /// A walk ends here, where it has an end.
+    deadline: Option<Instant>,
 }
 
 /// What a walk found.
@@ -35,6 +38,8 @@ pub(crate) struct Found {
     pub(crate) problems: Vec<(PathBuf, String)>,
     /// Directories that may not be looked into.
     pub(crate) denied: Vec<(PathBuf, io::Error)>,
+    /// The time was over before everything was walked.
+    pub(crate) is_cut_short: bool,
 }
 
 impl Discovery {
@@ -43,6 +48,15 @@ impl Discovery {
             patterns,
             watcher,
             dirs: HashMap::new(),
+            deadline: None,
+        }
+    }
+
+    /// Walks until then only.
+    pub(crate) fn until(self, deadline: Instant) -> Self {
+        Self {
+            deadline: Some(deadline),
+            ..self
         }
     }
 
@@ -125,6 +139,10 @@ impl Discovery {
         while let Some((dir, states)) = stack.pop() {
             if states.is_empty() {
                 continue;
+            }
+            if self.deadline.is_some_and(|end| Instant::now() >= end) {
+                found.is_cut_short = true;
+                return;
             }
             let literal_only = states
                 .iter()

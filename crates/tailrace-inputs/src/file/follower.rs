@@ -59,7 +59,7 @@ use crate::identity::{FileId, Inode};
 use crate::meta::Meta;
 use crate::options::StartAt;
 use crate::resume::Resume;
-pub use access::{Denied, denied, matching};
+pub use access::{Denied, Unreadable, matching, unreadable};
 use generation::Generations;
 use missed::Missed;
 use names::Memory;
@@ -566,13 +566,12 @@ impl Follower {
         (age > self.config.ignore_older?).then_some(SkipReason::IgnoreOlder)
     }
 
-    /// Files and directories that the agent may not read, and what to do about each; in order.
-    pub fn denied(&self) -> Vec<(PathBuf, String)> {
-        let mut denied: Vec<_> = self
-            .denied
-            .iter()
-            .filter_map(|path| Some((path.clone(), self.problems.get(path)?.0.clone())))
-            .collect();
+    /// Files and directories that the agent may not read, and what to do about each; those that are not quiet first.
+    pub fn denied(&self) -> Vec<Denied> {
+        let denied = self.denied.iter();
+        let denied =
+            denied.filter_map(|path| Some(Denied::new(path, self.problems.get(path)?.0.clone())));
+        let mut denied: Vec<_> = denied.collect();
         denied.sort();
         denied
     }

@@ -4,7 +4,7 @@
 //! Takes a stream and a directory, gives the events of a file. A thread of its own takes the stream to *segments*
 //! (`queue/writer.rs`): files of whole lines with a checksum (`queue/segment.rs`), written, synced and renamed, so that
 //! one is there whole or not at all; reading of the stream pauses when their files would exceed the cap
-//! (`queue/store.rs`). [`QueueReader`] reads them in order. To the pipeline the stream of one run of the agent is one
+//! (`queue/store.rs`). [`QueueReader`] reads them in order (`queue/sources.rs`). To the pipeline the stream of one run of the agent is one
 //! file: segments are where it is kept, not how it is cut.
 //!
 //! *Why nothing in a segment is lost.* A segment is deleted only when its last byte lies below the watermark of every
@@ -17,6 +17,7 @@
 
 mod check;
 mod segment;
+mod sources;
 mod store;
 mod writer;
 
@@ -25,7 +26,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -37,10 +38,9 @@ use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
 use crate::file::watch::Waker;
-use crate::identity::{FileId, ends_in_line};
+use crate::identity::FileId;
 use crate::input::Stored;
 use crate::resume::Resume;
-use segment::SegmentId;
 use store::{Segment, Store};
 use writer::{Held, Writer};
 
@@ -205,158 +205,6 @@ impl QueueReader {
         true
     }
 
-    /// Takes the next segment in hand. False if there is none now.
-    fn next_segment(&mut self, events: &mut Vec<FileEvent>) -> bool {
-        let Some(segment) = self.store.next() else {
-            if self.store.has_ended() {
-                self.finish(None, events);
-            }
-            return false;
-        };
-        let SegmentId { stream, offset } = segment.id;
-        let goes_on = |open: &Open| (open.stream, open.offset) == (stream, offset);
-        if !self.open.as_ref().is_some_and(goes_on) {
-            self.finish(Some(segment.id), events);
-        }
-        let resume = self.resume.get(&stream).map_or(0, |entry| entry.offset);
-        if self.open.is_none() && segment.end() <= resume {
-            self.store.remove(&segment);
-            return true;
-        }
-        let content = match self.store.load(&segment) {
-            Ok(content) => content,
-            Err(damage) if damage.is_gone() => {
-                self.vanished(&segment, events);
-                return true;
-            }
-            Err(damage) => {
-                self.quarantine(&segment, &damage, events);
-                return true;
-            }
-        };
-        let at = match &self.open {
-            Some(_) => 0,
-            None => usize::try_from(resume.saturating_sub(offset)).unwrap_or(0),
-        };
-        let source = match &mut self.open {
-            Some(open) => {
-                (open.bytes, open.at, open.since) = (content.bytes, 0, segment.since);
-                open.source
-            }
-            None => {
-                let mid_line = ends_in_line(&content.bytes[..at], content.mid_line);
-                self.begin(&segment, at, mid_line, content.bytes, events)
-            }
-        };
-        self.kept.push_back(Kept {
-            source,
-            segment,
-            is_acked: false,
-        });
-        true
-    }
-
-    fn begin(
-        &mut self,
-        segment: &Segment,
-        at: usize,
-        mid_line: bool,
-        bytes: Vec<u8>,
-        events: &mut Vec<FileEvent>,
-    ) -> SourceId {
-        let source = SourceId(self.next_source);
-        self.next_source += 1;
-        let offset = segment.id.offset + at as u64;
-        events.push(FileEvent::Opened {
-            source,
-            id: id_of(segment.id.stream),
-            generation: 0,
-            path: Path::new("stdin").into(),
-            offset,
-            mid_line,
-            size: segment.end(),
-        });
-        self.open = Some(Open {
-            source,
-            stream: segment.id.stream,
-            offset,
-            bytes,
-            at,
-            since: segment.since,
-        });
-        source
-    }
-
-    /// Ends the source that is open: its stream has ended, or `next` does not go on where it stands.
-    fn finish(&mut self, next: Option<SegmentId>, events: &mut Vec<FileEvent>) {
-        let Some(open) = self.open.take() else { return };
-        let Open { source, stream, .. } = open;
-        let next = next.filter(|next| next.stream == stream);
-        events.push(FileEvent::Finished {
-            source,
-            is_cut: next.is_some_and(|next| next.offset > open.offset),
-        });
-        let Some(next) = next else {
-            events.push(forgotten(id_of(stream)));
-            return;
-        };
-        let from = SegmentId {
-            stream,
-            offset: open.offset,
-        };
-        if next.offset > from.offset && !self.store.is_quarantined(from) {
-            events.push(FileEvent::Lost {
-                source: Some(source),
-                path: PathBuf::from("stdin"),
-                bytes: next.offset - from.offset,
-                reason: LossReason::Vanished,
-            });
-        }
-    }
-
-    /// Somebody deleted a segment before it was read.
-    fn vanished(&mut self, segment: &Segment, events: &mut Vec<FileEvent>) {
-        self.store.remove(segment);
-        self.finish(Some(segment.id), events);
-        events.push(FileEvent::Problem {
-            kind: ProblemKind::Read,
-            path: PathBuf::from("stdin"),
-            message: format!(
-                "segment {} of the queue was deleted: its records are lost, and the rest goes on",
-                segment.id.name()
-            ),
-        });
-        events.push(lost(length(&self.owed(*segment)), LossReason::Vanished));
-    }
-
-    fn quarantine(
-        &mut self,
-        segment: &Segment,
-        damage: &segment::Damage,
-        events: &mut Vec<FileEvent>,
-    ) {
-        let id = segment.id;
-        // Its own size may be what is wrong; where the next one begins says what it had.
-        let next = self.store.peek().map(|next| next.id);
-        let next = next.filter(|next| next.stream == id.stream);
-        let had = next.map_or(0, |next| next.offset - id.offset);
-        let cause = std::error::Error::source(damage).map_or(String::new(), |e| format!(": {e}"));
-        let kept = match self.store.quarantine(segment) {
-            Ok(()) => format!("it is kept as {}", id.quarantined_name()),
-            Err(error) => format!("it cannot be renamed: {error}"),
-        };
-        self.finish(Some(id), events);
-        events.push(FileEvent::Problem {
-            kind: ProblemKind::Read,
-            path: PathBuf::from("stdin"),
-            message: format!(
-                "segment {} of the queue {damage}{cause}; its records are lost, {kept}, and the rest goes on",
-                id.name()
-            ),
-        });
-        events.push(lost(segment.bytes().max(had), LossReason::Corrupt));
-    }
-
     fn report_problems(&mut self, events: &mut Vec<FileEvent>) {
         let problem = |message| FileEvent::Problem {
             kind: ProblemKind::Notice,
@@ -445,15 +293,6 @@ impl QueueReader {
         if bytes > 0 {
             events.push(lost(bytes, LossReason::Vanished));
         }
-    }
-}
-
-impl QueueReader {
-    /// The bytes of a segment that earlier runs did not deliver.
-    fn owed(&self, segment: Segment) -> Range<u64> {
-        let SegmentId { stream, offset } = segment.id;
-        let resumed = self.resume.get(&stream).map_or(0, |entry| entry.offset);
-        offset.max(resumed).min(segment.end())..segment.end()
     }
 
     /// The segments that are on the disk and not known to be acknowledged.

@@ -24,6 +24,11 @@ pub trait Observer: Send + Sync {
         let _ = (cause, reason, delay);
     }
 
+    /// The other side has gone, and this process cannot reach it again. Attempts continue for as long as the loop runs.
+    fn closed(&self, reason: &str) {
+        let _ = reason;
+    }
+
     /// A request, or a part of one, was refused. `is_first`: nothing was under suspicion before. What follows is a search
     /// for what is at fault, which ends with [`Observer::cleared`].
     fn refused(&self, reason: &str, is_first: bool) {

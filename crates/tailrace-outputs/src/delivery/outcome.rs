@@ -43,6 +43,11 @@ pub enum Outcome {
         /// What happened and what to look at, for people.
         reason: String,
     },
+    /// The other side has gone, and this process cannot reach it again.
+    Closed {
+        /// What happened, for people.
+        reason: String,
+    },
 }
 
 impl Outcome {

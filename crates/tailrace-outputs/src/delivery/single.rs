@@ -106,7 +106,7 @@ impl SingleSender {
                 let after = self.backoff.next_delay();
                 Sent::Later { reason, after }
             }
-            Outcome::Hold { reason } => {
+            Outcome::Hold { reason } | Outcome::Closed { reason } => {
                 let after = self.backoff.spread(policy.hold);
                 Sent::Later { reason, after }
             }

@@ -82,7 +82,8 @@ impl Target {
             Outcome::Retry { reason, .. }
             | Outcome::TooLarge { reason }
             | Outcome::Refused { reason }
-            | Outcome::Hold { reason } => {
+            | Outcome::Hold { reason }
+            | Outcome::Closed { reason } => {
                 *reason = format!("{}: {}", self.shown, self.secrets.masked(reason));
             }
         }
@@ -327,7 +328,8 @@ pub(crate) fn hinted(mut answered: Answered, hint: &str) -> Answered {
         Outcome::Retry { reason, .. }
         | Outcome::TooLarge { reason }
         | Outcome::Refused { reason }
-        | Outcome::Hold { reason } => *reason = join(reason, hint),
+        | Outcome::Hold { reason }
+        | Outcome::Closed { reason } => *reason = join(reason, hint),
     }
     answered
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tailrace_otlp::{Compression, Encoding};
 use tailrace_outputs::delivery::{Delivered, Observer, RetryCause};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::delivery::dead_letters::DeadLetterQueue;
@@ -40,6 +40,8 @@ pub(crate) struct Driver {
     reasons: Arc<Reasons>,
     /// The last answer was none that a request can be resolved with.
     failing: watch::Sender<bool>,
+    /// Notified when the other side has gone for good.
+    pub(crate) closed: Notify,
 }
 
 /// When panics were logged last, and how many records were not named since.
@@ -82,6 +84,7 @@ impl Driver {
             standing: Standing::default(),
             reasons: Arc::clone(reasons),
             failing: watch::Sender::new(false),
+            closed: Notify::new(),
         }
     }
 
@@ -151,6 +154,19 @@ impl Observer for Driver {
             delay_ms = delay.as_millis() as u64,
             "a request could not be delivered and will be sent again"
         );
+    }
+
+    fn closed(&self, reason: &str) {
+        self.fail(reason, None);
+        self.note(ReasonKind::Retry, reason, 1);
+        self.failing.send_replace(true);
+        error!(
+            pipeline = self.pipeline,
+            output = self.name,
+            reason,
+            "an output has gone: the agent ends, and its next start continues from what was written"
+        );
+        self.closed.notify_one();
     }
 
     fn refused(&self, reason: &str, is_first: bool) {

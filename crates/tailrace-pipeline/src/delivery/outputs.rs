@@ -59,7 +59,7 @@ impl OutputHandle {
         ));
         let (requests, receiver) = unbounded();
         let (crashed, of_crashed) = unbounded();
-        let (faults, watch) = (faults.clone(), Arc::clone(&driver));
+        let (faults, watch, of_task) = (faults.clone(), Arc::clone(&driver), Arc::clone(&driver));
         let abandoned = Arc::new(Notify::new());
         let abandon = Arc::clone(&abandoned);
         let task = runtime.spawn(async move {
@@ -76,6 +76,10 @@ impl OutputHandle {
                         None => break,
                     },
                     () = abandon.notified() => driving.shutdown().await,
+                    () = of_task.closed.notified() => {
+                        faults.output_closed();
+                        driving.shutdown().await;
+                    }
                 }
             }
         });

@@ -282,7 +282,8 @@ async fn send(outputs: &HashMap<String, Target>, entry: &DeadLetterEntry) -> Res
         Outcome::Retry { reason, .. }
         | Outcome::TooLarge { reason }
         | Outcome::Refused { reason }
-        | Outcome::Hold { reason } => Err(reason),
+        | Outcome::Hold { reason }
+        | Outcome::Closed { reason } => Err(reason),
     }
 }
 

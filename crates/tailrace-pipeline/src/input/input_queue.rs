@@ -405,6 +405,7 @@ impl Framed {
         metrics.records.inc_by(stats.records);
         metrics.malformed_lines.inc_by(stats.broken);
         metrics.truncated.inc_by(stats.truncated);
+        metrics.blank_lines.inc_by(stats.blank_lines);
         metrics.replayed.inc_by(self.replayed);
         if stats.oversize_bytes > 0 {
             metrics.skipped(OVERSIZE, stats.oversize_bytes);

@@ -13,6 +13,7 @@ pub(crate) struct ProcessFamilies {
     pub(crate) replayed: Family<PipelineLabels, Counter>,
     pub(crate) malformed: Family<CauseLabels, Counter>,
     pub(crate) truncated: Family<PipelineLabels, Counter>,
+    pub(crate) blank_lines: Family<PipelineLabels, Counter>,
     pub(crate) repaired: Family<PipelineLabels, Counter>,
     pub(crate) type_mismatch: Family<PipelineLabels, Counter>,
     pub(crate) bad_values: Family<PipelineLabels, Counter>,
@@ -36,6 +37,11 @@ impl ProcessFamilies {
             "frame_truncated_records",
             "records cut at the maximum size",
             m.truncated,
+        );
+        r.register(
+            "frame_blank_lines",
+            "lines that are empty or hold only spaces, tabs and carriage returns, and so are no records",
+            m.blank_lines,
         );
         r.register(
             "scan_malformed_records",

@@ -56,14 +56,26 @@ impl Outcome {
 ///
 /// What is wrong with it, at its place in the config.
 pub(super) fn condition(sql: &Sql) -> Result<PipelinePlan, Vec<Diagnostic>> {
+    // On lines of its own, so that places in it are known. Without parentheses first, since no message may be about those.
+    planned(sql, &format!("SELECT * FROM logs WHERE\n{}", sql.text))?;
+    let in_parentheses = format!("SELECT * FROM logs WHERE (\n{}\n)", sql.text);
+    planned(sql, &in_parentheses).map_err(|mut wrong| {
+        for diagnostic in &mut wrong {
+            diagnostic.message =
+                "this is more than a condition: only what may follow WHERE is expected".to_owned();
+            diagnostic.hint = None;
+        }
+        wrong
+    })
+}
+
+fn planned(sql: &Sql, query: &str) -> Result<PipelinePlan, Vec<Diagnostic>> {
     // What it says of an output does not matter.
     let text = "pipelines: {rows: {input: {type: stdin, format: json, max_record_bytes: 64MiB}, \
                 output: {type: discard}, limits: {replay: 128MiB}}}";
     let mut config: Config = tailrace_config::load_text("rows", text, &|_| None)?;
     for pipeline in config.pipelines.values_mut() {
-        // On lines of its own, so that places in it are known.
-        let query = format!("SELECT * FROM logs WHERE (\n{}\n)", sql.text);
-        pipeline.transform = Sql::plain("sql", &query);
+        pipeline.transform = Sql::plain("sql", query);
     }
     let at_its_place = |it: Diagnostic| {
         let line = it.line.saturating_sub(1).max(1);
@@ -236,4 +248,33 @@ fn reasons(traced: &[Traced], plan: &PipelinePlan) -> Vec<Line> {
         lines.push(Line::Text(format!("{more} more records are filtered")));
     }
     lines
+}
+
+#[cfg(test)]
+mod condition_tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_condition_is_in_the_text_of_the_user() {
+        assert!(condition(&Sql::plain("t", "a = 1 -- one")).is_ok());
+        for (sql, line, column) in [
+            ("status >=", 1, 9),
+            ("status = 500)", 1, 13),
+            ("(status = 500", 1, 13),
+            ("status = 1\nORDER BY status", 2, 1),
+        ] {
+            let wrong = condition(&Sql::plain("t", sql)).err().unwrap();
+            let Diagnostic { message, .. } = &wrong[0];
+            assert_eq!(
+                (wrong[0].line, wrong[0].column),
+                (line, column),
+                "{sql}: {message}"
+            );
+            assert!(
+                !message.contains("expected: )") && !message.contains("Expected: )"),
+                "{message}"
+            );
+        }
+    }
 }

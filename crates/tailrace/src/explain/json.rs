@@ -37,16 +37,21 @@ pub(super) fn pipeline(plan: &PipelinePlan, check: bool) -> Value {
     });
     if check {
         let unreadable = tailrace_pipeline::unreadable(plan);
-        let unreadable = unreadable.into_iter().map(|(position, (path, message))| {
+        let denied = unreadable
+            .iter()
+            .flat_map(|(position, of_input)| of_input.denied.iter().map(move |it| (position, it)));
+        let denied = denied.map(|(position, denied)| {
             json!({
                 "file": position.file().to_string_lossy(),
                 "line": position.line(),
                 "column": position.column(),
-                "path": path.to_string_lossy(),
-                "message": message,
+                "path": denied.path.to_string_lossy(),
+                "message": denied.message,
             })
         });
-        object["unreadable"] = unreadable.collect();
+        object["unreadable"] = denied.collect();
+        let is_complete = unreadable.iter().all(|(_, of_input)| of_input.is_complete);
+        object["unreadable_is_complete"] = is_complete.into();
     }
     redact(&mut object, &|text| {
         let text = printed::redacted(text);

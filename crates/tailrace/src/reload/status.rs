@@ -27,7 +27,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why the last reload was refused, if it was.
+    /// Why the last reload failed, if it did.
     error: Option<String>,
     needs_restart: Vec<&'static str>,
     succeeded: u64,
@@ -52,7 +52,7 @@ impl Status {
         let r = registry.sub_registry_with_prefix("tailrace");
         r.register(
             "config_last_reload_successful",
-            "1 unless the last reload of the config was refused",
+            "1 unless the last reload of the config failed",
             inner.successful.clone(),
         );
         r.register_with_unit(
@@ -89,7 +89,14 @@ impl Status {
         state.needs_restart = needs_restart;
     }
 
-    /// A reload was refused.
+    /// A config was taken into use, but not all of it.
+    pub(super) fn incomplete(&self, hash: u64, needs_restart: Vec<&'static str>, error: String) {
+        self.in_use(hash);
+        self.state().needs_restart = needs_restart;
+        self.failed(error);
+    }
+
+    /// A reload failed.
     pub(super) fn failed(&self, error: String) {
         self.0.successful.set(0);
         self.count(FAILURE);

@@ -308,6 +308,62 @@ fn stdin_is_read_to_its_end_and_shown_on_stdout() {
     assert_eq!(rows, expected);
 }
 
+/// As `tailrace run | head -1`.
+#[test]
+fn when_nobody_reads_the_standard_output_the_agent_ends_and_the_next_start_continues() {
+    use std::io::{BufRead, BufReader, Read};
+
+    let bench = Bench::new();
+    let config = bench.config(
+        "pipelines:\n  app:\n    input: {type: file, include: ['$DIR/logs/*.log'], format: json}\n    \
+         batch: {max_wait: 50ms}\n    output: {type: stdout}\n",
+    );
+    let start = || {
+        let mut command = tailrace();
+        command.args(["run", "-c"]).arg(&config);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    append(&bench.log("a.log"), &lines(0..1));
+    let mut child = start();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    drop(out);
+    append(&bench.log("a.log"), &lines(1..3));
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("nobody reads the standard output any more"),
+        "{said}"
+    );
+    for line in said.lines() {
+        assert!(
+            serde_json::from_str::<serde_json::Value>(line).is_ok(),
+            "{line}"
+        );
+    }
+    // What was not written is not acknowledged.
+    let mut child = start();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut rest = String::new();
+    for _ in 1..3 {
+        out.read_line(&mut rest).unwrap();
+    }
+    let seqs: Vec<u64> = (rest.lines())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["seq"]
+                .as_u64()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(seqs, [1, 2]);
+    child.kill().unwrap();
+    out.read_to_string(&mut rest).unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn a_condition_keeps_the_same_records_however_it_is_evaluated() {
     let bench = Bench::new();

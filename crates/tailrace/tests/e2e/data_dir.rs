@@ -71,6 +71,22 @@ fn a_directory_that_others_can_change_is_refused_by_run_and_validate() {
 }
 
 #[test]
+fn two_agents_do_not_share_a_data_directory() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    let agent = bench.start();
+    agent.says("running");
+    let mut second = bench.start();
+    assert_eq!(second.end().code(), Some(1));
+    let said = second.own_log();
+    let (mut paths, mut advice) = (said.matches("data_dir "), said.matches("give each agent"));
+    assert!(paths.next().is_some() && paths.next().is_none(), "{said}");
+    assert!(advice.next().is_some() && advice.next().is_none(), "{said}");
+    assert!(!said.contains("the data directory"), "{said}");
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
 fn a_data_directory_that_is_removed_is_made_again() {
     let (bench, collector) = (Bench::new(), Collector::start());
     let (data, log) = (bench.path("data"), bench.log("a.log"));

@@ -365,6 +365,25 @@ async fn what_cannot_be_dead_lettered_waits_and_holds_nobody_up() {
     assert_eq!((diary.count("wait full"), diary.count("released")), (1, 1));
 }
 
+/// The queue stays open, and nothing more comes.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_hold_is_reported_before_the_next_request() {
+    let server = poisoned(&[0], refused);
+    let book = Arc::<Mutex<Book>>::default();
+    book.lock().unwrap().dead_letter_full = 3;
+    let diary = Diary::default();
+    let (sender, receiver) = queue();
+    for records in requests(300, 1) {
+        assert!(sender.send(Numbers::new(records, &book)).is_ok());
+    }
+    let all = drive(server.clone(), receiver, FOUR, &diary);
+    let timed_out = tokio::time::timeout(HOUR, all).await;
+    assert!(timed_out.is_err(), "the queue is open");
+    assert_eq!(book.lock().unwrap().rejected, [0]);
+    assert_eq!((diary.count("wait full"), diary.count("released")), (1, 1));
+    drop(sender);
+}
+
 /// The file is full until everything else is long delivered: there is nothing left to compare the records with, which
 /// are known to be refused.
 #[tokio::test(start_paused = true)]

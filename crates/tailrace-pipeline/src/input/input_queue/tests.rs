@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use prometheus_client::registry::Registry;
 use tailrace_frame::{Flags, SIDE};
 use tailrace_inputs::checkpoint::Rest;
 use tailrace_model::json::Step;
 use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 
 use super::*;
+use crate::metrics::Metrics;
 use crate::process::transform::scan_records;
 use crate::watermark::Opening;
 use tailrace_inputs::checkpoint::Counts;
@@ -110,6 +112,21 @@ fn frame(
         .unwrap();
     assert_eq!((queue.batches.room.used(), is_cut), (0, false));
     framed
+}
+
+#[test]
+fn blank_lines_are_counted() {
+    let (queue, scanner) = (queue(usize::MAX), scanner());
+    let (slot, opened) = open(&queue);
+    let framed = frame(
+        &queue,
+        &scanner,
+        vec![opened],
+        &[(slot, "{}\n\n \t\r\n{}\n")],
+    );
+    let metrics = Metrics::register(&mut Registry::default()).pipeline("app", &[]);
+    framed.count(&metrics);
+    assert_eq!((metrics.records.get(), metrics.blank_lines.get()), (2, 2));
 }
 
 #[test]
