@@ -2,6 +2,7 @@
 
 mod casts;
 mod date_part;
+mod date_trunc;
 mod float_time;
 mod functions;
 mod interval;

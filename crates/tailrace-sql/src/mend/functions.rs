@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
-use super::{date_part, regexp_match, rounding, to_timestamp};
+use super::{date_part, date_trunc, regexp_match, rounding, to_timestamp};
 
 /// Puts the mended functions in the place of DataFusion's.
 ///
@@ -48,6 +48,7 @@ pub(super) fn replaced(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
 fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     let mend = match known.name() {
         "date_part" => Mend::DatePart,
+        "date_trunc" => Mend::DateTrunc,
         "regexp_match" => Mend::RegexpMatch,
         "round" => Mend::Round,
         "trunc" => Mend::Trunc,
@@ -74,6 +75,7 @@ struct Mended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mend {
     DatePart,
+    DateTrunc,
     RegexpMatch,
     Round,
     ToTimestamp,
@@ -120,6 +122,7 @@ impl ScalarUDFImpl for Mended {
         let known = self.known.inner();
         match self.mend {
             Mend::DatePart => known.invoke_with_args(args),
+            Mend::DateTrunc => date_trunc::invoke(&**known, args),
             Mend::RegexpMatch => regexp_match::invoke(&args),
             Mend::Round => rounding::invoke(&**known, args, false),
             Mend::ToTimestamp => to_timestamp::invoke(&**known, args),
