@@ -188,14 +188,12 @@ impl ScalarUDFImpl for Guard {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         batch::check()?;
         growth::check(self.name(), &mut args)?;
-        // Not by way of `ScalarUDF`, which asserts in debug builds what `with_zone` mends.
-        let (field, inner) = (Arc::clone(&args.return_field), self.inner.inner());
-        let made = catching(self.name(), || inner.invoke_with_args(args))?;
+        let made = catching(self.name(), || self.inner.invoke_with_args(args))?;
         size::check(self.name(), &made)?;
         if budget::is_limited() {
             budget::spend(self.name(), size::made_bytes(&made))?;
         }
-        with_zone(made, field.data_type())
+        Ok(made)
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -225,19 +223,6 @@ impl ScalarUDFImpl for Guard {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         catching(self.name(), || self.inner.coerce_types(types))
-    }
-}
-
-/// A time in the zone that the function says it is in: DataFusion's `to_timestamp` and its kin give times of texts
-/// without one, and whatever meets them then fails.
-fn with_zone(made: ColumnarValue, promised: &DataType) -> Result<ColumnarValue> {
-    match (made.data_type(), promised) {
-        (DataType::Timestamp(unit, zone), DataType::Timestamp(wanted, wanted_zone))
-            if unit == *wanted && zone != *wanted_zone =>
-        {
-            made.cast_to(promised, None)
-        }
-        _ => Ok(made),
     }
 }
 

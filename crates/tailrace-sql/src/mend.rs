@@ -2,7 +2,9 @@
 
 mod casts;
 mod date_part;
+mod date_trunc;
 mod float_time;
+mod functions;
 mod interval;
 mod operators;
 mod regex;
@@ -19,8 +21,10 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
+
+pub use functions::mend_functions;
 
 /// The rules that mend plans, in their order. They come after DataFusion's, which make types agree.
 #[must_use]
@@ -33,8 +37,7 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             "floats_as_times",
             float_time::cast_as_seconds,
         )),
-        Arc::new(EachExpr::new("date_part", date_part::replaced)),
-        Arc::new(EachExpr::new("to_timestamp", to_timestamp::replaced)),
+        Arc::new(EachExpr::new("mended_functions", functions::replaced)),
         Arc::new(EachExpr::new("kept_casts", casts::kept)),
         Arc::new(EachExpr::new("unknown_is_null", unknown_is_null)),
         Arc::new(EachExpr::new("repeated_keys", repeated_keys::of_aggregate)),
@@ -46,14 +49,6 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 #[must_use]
 pub fn mending_planner() -> Arc<dyn ExprPlanner> {
     Arc::new(operators::Planner)
-}
-
-/// The functions that take the place of DataFusion's.
-#[must_use]
-pub fn mending_functions() -> Vec<ScalarUDF> {
-    let mut functions = vec![regexp_match::function()];
-    functions.extend(rounding::functions());
-    functions
 }
 
 /// `IS UNKNOWN` as `IS NULL`, which is the same: DataFusion takes it for a value that may be missing in one place and not in another, and

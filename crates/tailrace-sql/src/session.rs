@@ -30,7 +30,7 @@ use futures::FutureExt;
 
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
-use crate::mend::{mending_functions, mending_planner, mending_rules};
+use crate::mend::{mend_functions, mending_planner, mending_rules};
 use crate::value;
 
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
@@ -95,9 +95,7 @@ impl Made {
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);
         }
-        for function in mending_functions() {
-            context.register_udf(function);
-        }
+        mend_functions(&mut context)?;
         for rule in mending_rules() {
             context.add_analyzer_rule(rule);
         }

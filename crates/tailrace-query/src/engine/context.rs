@@ -7,7 +7,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use tailrace_sql::{mending_functions, mending_planner, mending_rules};
+use tailrace_sql::{mend_functions, mending_planner, mending_rules};
 
 use super::checked;
 use super::rules::rules;
@@ -85,9 +85,7 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     context
         .register_expr_planner(mending_planner())
         .context("a planner cannot be registered")?;
-    for function in mending_functions() {
-        context.register_udf(function);
-    }
+    mend_functions(&mut context).context("functions cannot be mended")?;
     for mended in mended() {
         context.register_udaf(mended);
     }

@@ -171,7 +171,7 @@ fn exact(ty: &DataType) -> Option<Exact> {
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
-fn per_second(unit: TimeUnit) -> i64 {
+pub(super) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,

@@ -1,6 +1,7 @@
-//! Operators whose result DataFusion gives too small a type. A date and an interval are a date for it, which forgets hours; and what counts
+//! Operators whose result or operands DataFusion gives too small a type. A date and an interval are a date for it, which forgets hours; and what counts
 //! (`array_length`) is unsigned, so that the difference of two counts could not be negative. The numbers of rows are signed from the
-//! start: with a whole number they would be decimals, whose quotient is not whole.
+//! start: with a whole number they would be decimals, whose quotient is not whole. A float that is compared with a decimal would have 15 digits
+//! before and behind the point: it stays a float, unless it is a literal with so few.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -22,13 +23,30 @@ impl ExprPlanner for Planner {
         let op = match expr.op {
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,
+            BinaryOperator::Eq => Operator::Eq,
+            BinaryOperator::NotEq => Operator::NotEq,
+            BinaryOperator::Lt => Operator::Lt,
+            BinaryOperator::LtEq => Operator::LtEq,
+            BinaryOperator::Gt => Operator::Gt,
+            BinaryOperator::GtEq => Operator::GtEq,
             _ => return Ok(PlannerResult::Original(expr)),
         };
+        let is_sum = matches!(op, Operator::Plus | Operator::Minus);
         let RawBinaryExpr { left, right, .. } = &expr;
         let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
         let (left, right) = match (&of_left, &of_right) {
+            (decimal, float) | (float, decimal)
+                if !is_sum
+                    && decimal.is_decimal()
+                    && float.is_floating()
+                    && !is_short(left)
+                    && !is_short(right) =>
+            {
+                (float64(left), float64(right))
+            }
+            _ if !is_sum => return Ok(PlannerResult::Original(expr)),
             (DataType::Date32 | DataType::Date64, DataType::Interval(_)) if has_part(right) => {
                 (time(left), right.clone())
             }
@@ -89,6 +107,23 @@ fn time(date: &Expr) -> Expr {
         date.clone(),
         DataType::Timestamp(TimeUnit::Microsecond, None),
     )
+}
+
+/// Whether this is a literal float with at most 15 digits before and behind the point.
+fn is_short(float: &Expr) -> bool {
+    match float {
+        Expr::Negative(float) => is_short(float),
+        Expr::Literal(ScalarValue::Float64(Some(float)), _) => {
+            let text = float.abs().to_string();
+            let (whole, behind) = text.split_once('.').unwrap_or((&text, ""));
+            whole.len() <= 15 && behind.len() <= 15
+        }
+        _ => false,
+    }
+}
+
+fn float64(number: &Expr) -> Expr {
+    cast(number.clone(), DataType::Float64)
 }
 
 fn signed(count: &Expr) -> Expr {

@@ -7,53 +7,25 @@ use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewArray, Strin
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
-use datafusion::functions::regex as functions;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use regex::Regex;
 
-/// The function, in the place of DataFusion's.
-pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(RegexpMatch {
-        known: functions::regexp_match(),
+/// What a call gives.
+pub(super) fn invoke(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let is_scalar = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Scalar(_));
+    let are_scalars = args.args.iter().all(is_scalar);
+    let rows = if are_scalars { 1 } else { args.number_rows };
+    let texts = args.args.iter().map(|arg| {
+        let array = cast(&arg.to_array(rows)?, &DataType::Utf8View)?;
+        Ok(array.as_string_view().clone())
+    });
+    let texts = texts.collect::<Result<Vec<_>>>()?;
+    let found = matches(&texts)?;
+    let found = cast(&found, args.return_field.data_type())?;
+    Ok(match are_scalars {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+        false => ColumnarValue::Array(found),
     })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct RegexpMatch {
-    known: Arc<ScalarUDF>,
-}
-
-impl ScalarUDFImpl for RegexpMatch {
-    fn name(&self) -> &str {
-        self.known.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.known.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.known.return_type(types)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Scalar(_));
-        let are_scalars = args.args.iter().all(is_scalar);
-        let rows = if are_scalars { 1 } else { args.number_rows };
-        let texts = args.args.iter().map(|arg| {
-            let array = cast(&arg.to_array(rows)?, &DataType::Utf8View)?;
-            Ok(array.as_string_view().clone())
-        });
-        let texts = texts.collect::<Result<Vec<_>>>()?;
-        let found = matches(&texts)?;
-        let found = cast(&found, args.return_field.data_type())?;
-        Ok(match are_scalars {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
-        })
-    }
 }
 
 /// The groups of each first match; the whole match of an expression without groups.

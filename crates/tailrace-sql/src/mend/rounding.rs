@@ -5,67 +5,30 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::functions::math as functions;
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl};
 
-/// The functions, in the place of DataFusion's.
-pub(super) fn functions() -> [ScalarUDF; 2] {
-    [functions::round(), functions::trunc()]
-        .map(|known| ScalarUDF::new_from_impl(Rounding { known }))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Rounding {
-    known: Arc<ScalarUDF>,
-}
-
-impl ScalarUDFImpl for Rounding {
-    fn name(&self) -> &str {
-        self.known.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.known.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.known.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.known.return_field_from_args(args)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.known.inner().is_strict()
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.known.output_ordering(inputs)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let given = args.args.clone();
-        let is_cut = self.known.name() == "trunc";
-        let rounded = self.known.invoke_with_args(args)?;
-        match (rounded.data_type(), given.as_slice()) {
-            (DataType::Float64, [value, places @ ..]) => {
-                mended::<Float64Type>(value, places.first(), rounded, |value, places| {
-                    decimal(value, places, is_cut)
-                })
-            }
-            (DataType::Float32, [value, places @ ..]) => {
-                mended::<Float32Type>(value, places.first(), rounded, |value, places| {
-                    decimal(value.into(), places, is_cut) as f32
-                })
-            }
-            _ => Ok(rounded),
+/// What `round` gives, or `trunc`, which cuts.
+pub(super) fn invoke(
+    known: &dyn ScalarUDFImpl,
+    args: ScalarFunctionArgs,
+    is_cut: bool,
+) -> Result<ColumnarValue> {
+    let given = args.args.clone();
+    let rounded = known.invoke_with_args(args)?;
+    match (rounded.data_type(), given.as_slice()) {
+        (DataType::Float64, [value, places @ ..]) => {
+            mended::<Float64Type>(value, places.first(), rounded, |value, places| {
+                decimal(value, places, is_cut)
+            })
         }
+        (DataType::Float32, [value, places @ ..]) => {
+            mended::<Float32Type>(value, places.first(), rounded, |value, places| {
+                decimal(value.into(), places, is_cut) as f32
+            })
+        }
+        _ => Ok(rounded),
     }
 }
 

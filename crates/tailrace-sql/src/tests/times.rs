@@ -89,3 +89,25 @@ fn intervals_are_compared_by_their_length() {
         assert_eq!(rows, ["0: x=1"], "{condition}");
     }
 }
+
+#[test]
+fn a_time_is_truncated_downwards_or_fails() {
+    let lines = &[
+        r#"{"t":"1969-12-31T23:59:59.123456789Z"}"#,
+        r#"{"t":"1677-09-21T00:12:43.145224192Z"}"#,
+    ];
+    for (unit, expect) in [
+        ("microsecond", "1969-12-31T23:59:59.123456Z"),
+        ("millisecond", "1969-12-31T23:59:59.123Z"),
+        ("minute", "1969-12-31T23:59:00Z"),
+        ("week", "1969-12-29T00:00:00Z"),
+        ("year", "1969-01-01T00:00:00Z"),
+    ] {
+        let rows = run(
+            &format!("SELECT date_trunc('{unit}', t) AS v FROM logs"),
+            lines,
+        );
+        let expect = [&format!("0: v={expect}"), "1: v=NULL", "failed: 1"];
+        assert_eq!(rows, expect);
+    }
+}
