@@ -3,11 +3,14 @@
 mod arrow_files;
 mod arrow_lengths;
 mod checked;
+mod clock_times;
+mod compared_keys;
 mod context;
 mod csv;
 mod csv_dates;
 mod distinct_texts;
 mod given;
+mod grouping_sets;
 mod kept_texts;
 mod memory;
 mod nullable_side;
@@ -23,6 +26,8 @@ mod tables;
 mod temporary;
 #[cfg(test)]
 mod testing;
+mod unions;
+mod zeros;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
