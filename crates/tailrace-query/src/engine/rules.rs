@@ -6,7 +6,7 @@
 //! - What is constant on one side of a join is taken for constant in its rows, also where the join makes rows without that side.
 //!   See [`super::nullable_side`].
 //! - A constant key of ROLLUP, CUBE or GROUPING SETS is taken for constant in groups that are without it. See [`super::grouping_sets`].
-//! - What is constant in each query of a UNION ALL is left out of the order whose first rows tell the files what cannot be among them. See
+//! - What is constant in one query of a UNION ALL is left out of the order whose first rows tell the files what cannot be among them. See
 //!   [`super::unions`].
 //! - The first rows of an order tell the files below what cannot be among them. If one key of the order is a part of another one, as in
 //!   `ORDER BY a + b, a`, they tell it of the wrong columns.
