@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use arrow::array::ArrayRef;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -121,6 +121,16 @@ pub(crate) fn properties(
     schema: &Schema,
     sorted_by: Option<usize>,
 ) -> anyhow::Result<WriterProperties> {
+    if let Some(field) = schema
+        .fields()
+        .iter()
+        .find(|it| has_interval(it.data_type()))
+    {
+        let name = field.name();
+        bail!(
+            "`{name}` has intervals, which Parquet files do not hold here: write CAST({name} AS TEXT), or extract(epoch FROM {name}), which is seconds"
+        );
+    }
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("tailrace ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
@@ -158,6 +168,19 @@ pub(crate) fn properties(
     Ok(properties.build())
 }
 
+/// Whether a column has intervals of months, days and nanoseconds, which the writer lacks: those of Parquet have milliseconds.
+fn has_interval(ty: &DataType) -> bool {
+    match ty {
+        DataType::Interval(IntervalUnit::MonthDayNano) => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => has_interval(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|it| has_interval(it.data_type())),
+        _ => false,
+    }
+}
+
 /// The type with values one behind the other. Views hold on to all that was read with them, and files have no such type.
 pub(crate) fn compact_type(ty: &DataType) -> DataType {
     match ty {
@@ -172,8 +195,19 @@ pub(crate) fn compact_type(ty: &DataType) -> DataType {
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         // Others would read a plain number.
         DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        DataType::List(item) => DataType::List(compact_field(item)),
+        DataType::LargeList(item) => DataType::LargeList(compact_field(item)),
+        DataType::FixedSizeList(item, count) => {
+            DataType::FixedSizeList(compact_field(item), *count)
+        }
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(compact_field).collect()),
         other => other.clone(),
     }
+}
+
+fn compact_field(field: &FieldRef) -> FieldRef {
+    let ty = compact_type(field.data_type());
+    Arc::new(field.as_ref().clone().with_data_type(ty))
 }
 
 fn compact_schema(schema: &Schema) -> SchemaRef {
@@ -202,14 +236,34 @@ fn compact(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Arrow
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use arrow::array::{Date64Array, Time32SecondArray, TimestampSecondArray};
+    use arrow::array::{Date64Array, ListArray, Time32SecondArray, TimestampSecondArray};
+    use arrow::buffer::OffsetBuffer;
     use bytes::Bytes;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     use super::*;
 
     #[test]
+    fn intervals_are_refused_by_the_name_of_their_column() {
+        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+        let list = DataType::new_list(interval.clone(), true);
+        for ty in [interval, list] {
+            let schema = Schema::new(vec![Field::new("age", ty, true)]);
+            let error = Encoder::parquet(&schema).unwrap_err().to_string();
+            assert!(error.contains("`age` has intervals"), "{error}");
+            assert!(error.contains("CAST(age AS TEXT)"), "{error}");
+            assert!(Encoder::arrow(&schema).is_ok());
+        }
+    }
+
+    #[test]
     fn times_and_dates_are_so_for_other_readers_of_parquet() {
+        let item = Arc::new(Field::new_list_field(
+            DataType::Timestamp(TimeUnit::Second, None),
+            true,
+        ));
+        let seconds = Arc::new(TimestampSecondArray::from(vec![86_400]));
+        let list = ListArray::new(item, OffsetBuffer::from_lengths([1]), seconds, None);
         let batch = RecordBatch::try_from_iter([
             (
                 "time",
@@ -217,6 +271,7 @@ mod tests {
             ),
             ("date", Arc::new(Date64Array::from(vec![86_400_000]))),
             ("seconds", Arc::new(TimestampSecondArray::from(vec![1]))),
+            ("list", Arc::new(list)),
         ])
         .unwrap();
         let mut encoder = Encoder::parquet(&batch.schema()).unwrap();

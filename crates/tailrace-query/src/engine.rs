@@ -3,12 +3,15 @@
 mod arrow_files;
 mod arrow_lengths;
 mod checked;
+mod clock_times;
+mod compared_keys;
 mod context;
 mod csv;
 mod csv_dates;
 mod distinct_texts;
 mod few_groups;
 mod given;
+mod grouping_sets;
 mod kept_texts;
 mod memory;
 mod nullable_side;
@@ -24,13 +27,15 @@ mod tables;
 mod temporary;
 #[cfg(test)]
 mod testing;
+mod unions;
+mod zeros;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::DataType;
-use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -44,20 +49,26 @@ pub use self::options::Options;
 pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
 pub use self::temporary::Temporary;
+use crate::casts_apart::apart;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
+use crate::group_keys::written_out;
 use crate::in_subquery::answered;
 use crate::input::Input;
+use crate::like_escape::with_backslashes;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::reader::Once;
+use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
+use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::star::left_out;
 use crate::unsupported::{check_counts, check_joins};
+use crate::wide_star::{Star, folded};
 use crate::wildcard::without_added;
 
 /// Runs one query.
@@ -118,33 +129,9 @@ impl Engine {
         check_counts(&query)?;
         check_operands(&query)?;
         check_joins(&query)?;
-        let names = mentioned(&query);
-        let state = self.context.state();
-        let tables = state
-            .resolve_table_references(&statement(query.clone()))
-            .map_err(|error| Error::of(&error, sql, false))?;
-        let mut has_logs = false;
-        let mut reads_stream = false;
-        let star = left_out(&query);
-        let mut columns_of_csv = None;
-        let mut added = HashMap::new();
-        for table in tables {
-            let found = self
-                .add_table(sql, &table, inputs, &names, star.as_ref())
-                .await?;
-            has_logs |= found.has_lines;
-            if let Some(columns) = found.columns_of_csv {
-                columns_of_csv.get_or_insert_with(Vec::new).extend(columns);
-            }
-            reads_stream |= found.reads_stream;
-            added.insert(table.table().to_owned(), found.added);
-        }
-        // Those of `logs` may be meant, though this query does not read it.
-        if !has_logs && (columns_of_csv.is_some() || inputs.is_empty()) {
-            self.check_columns(columns_of_csv.as_deref())?;
-        }
-        without_added(&mut query, added)?;
-        named(&mut query);
+        let found = self.add_tables(sql, &query, inputs).await?;
+        let (has_logs, reads_stream) = (found.has_lines, found.reads_stream);
+        let star = rewritten(&mut query, found)?;
         let refused = |error: DataFusionError| Error::of(&error, sql, has_logs);
         if !self.options.bounds.is_empty() && !has_logs {
             return Err(Error {
@@ -158,6 +145,10 @@ impl Engine {
         let plan = state
             .statement_to_plan(statement(query))
             .await
+            .and_then(|plan| match star {
+                Some(star) => star.unfolded(plan),
+                None => Ok(plan),
+            })
             .and_then(|plan| match self.options.rows_max {
                 Some(rows) => {
                     // DataFusion counts in i64.
@@ -176,6 +167,46 @@ impl Engine {
         let plan = paired(plan).and_then(told_apart).and_then(answered);
         let plan = plan.map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
+    }
+
+    /// Registers the tables that a query names.
+    async fn add_tables(
+        &self,
+        sql: &str,
+        query: &ast::Query,
+        inputs: &[Input],
+    ) -> Result<Tables, Error> {
+        let names = mentioned(query);
+        let state = self.context.state();
+        let tables = state
+            .resolve_table_references(&statement(query.clone()))
+            .map_err(|error| Error::of(&error, sql, false))?;
+        let star = left_out(query);
+        let mut columns_of_csv = None;
+        let mut all = Tables::default();
+        for table in tables {
+            let found = self
+                .add_table(sql, &table, inputs, &names, star.as_ref())
+                .await?;
+            all.has_lines |= found.has_lines;
+            all.reads_stream |= found.reads_stream;
+            if let Some(columns) = found.columns_of_csv {
+                columns_of_csv.get_or_insert_with(Vec::new).extend(columns);
+            }
+            let name = table.table().to_owned();
+            let added = TableReference::bare(name.clone());
+            if let Ok(added) = self.context.table_provider(added).await {
+                let schema = added.schema();
+                let columns = schema.fields().iter().map(|field| field.name().clone());
+                all.columns.insert(name.clone(), columns.collect());
+            }
+            all.added.insert(name, found.added);
+        }
+        // Those of `logs` may be meant, though this query does not read it.
+        if !all.has_lines && (columns_of_csv.is_some() || inputs.is_empty()) {
+            self.check_columns(columns_of_csv.as_deref())?;
+        }
+        Ok(all)
     }
 
     /// Refuses a type for a column that the CSV files of a query without lines do not have, and any if there are none.
@@ -247,6 +278,30 @@ impl Engine {
             notes: self.notes(),
         })
     }
+}
+
+/// The tables of a query.
+#[derive(Default)]
+struct Tables {
+    has_lines: bool,
+    reads_stream: bool,
+    /// The columns of each.
+    columns: HashMap<String, Vec<String>>,
+    /// Those that each has because the query names them.
+    added: HashMap<String, Vec<String>>,
+}
+
+/// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
+fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
+    without_added(query, tables.added)?;
+    of_left(query);
+    with_backslashes(query)?;
+    written_out(query)?;
+    named(query);
+    let star = folded(query, &tables.columns);
+    told_apart_by_name(query, tables.columns);
+    apart(query);
+    Ok(star)
 }
 
 /// Whether the query asks for exact percentiles of groups.

@@ -101,6 +101,7 @@ impl Error {
         }
         let text = text_of(error);
         planning::refused(&text, sql, has_lines)
+            .or_else(|| moving_frame(&text, sql))
             .unwrap_or_else(|| Error::usage(without_appeal(&text)))
     }
 
@@ -112,6 +113,7 @@ impl Error {
         let text = text_of(error);
         memory::of_disk(&text)
             .or_else(|| ran.explained(&text))
+            .or_else(|| moving_frame(&text, ran.sql))
             .unwrap_or_else(|| Error::failure(without_appeal(&text)))
     }
 
@@ -140,6 +142,20 @@ impl Error {
         write!(out, "  {text}\n  {before}^").ok()?;
         Some(out)
     }
+}
+
+/// An aggregate that cannot forget values, in a window that leaves rows behind.
+fn moving_frame(text: &str, sql: &str) -> Option<Error> {
+    let (_, rest) = text.split_once("can not be used as a sliding accumulator because ")?;
+    let (_, rest) = rest.split_once("is not implemented: ")?;
+    let (name, _) = rest.split_once('(')?;
+    Some(Error {
+        place: word_in(&sql.to_ascii_lowercase(), name),
+        hint: Some("let the frame begin with UNBOUNDED PRECEDING".to_owned()),
+        ..Error::usage(format!(
+            "`{name}` cannot leave rows behind, as this frame does"
+        ))
+    })
 }
 
 /// What DataFusion says, in one line.

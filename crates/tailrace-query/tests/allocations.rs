@@ -1,4 +1,4 @@
-//! What a query that is run again allocates: so much for a batch, and nothing for a row.
+//! What a query that is run again allocates: so much for a batch, and nothing for a row. And what planning allocates: so much for a column.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::alloc::System;
@@ -89,6 +89,46 @@ fn a_run_allocates_for_batches_and_not_for_rows() {
             // Buffers grow with the first chunks, and up to 256 templates of records are learnt.
             assert!(row < 0.05, "{sql}: {row} for each row");
             assert!(chunk < 200.0, "{sql}: {chunk} for each chunk");
+        });
+    }
+}
+
+/// Allocations of the plan of this query.
+async fn of_plan(sql: &str, path: &Path) -> usize {
+    let engine = Engine::new(Options::default()).unwrap();
+    let region = Region::new(ALLOCATOR);
+    engine
+        .plan(sql, &[Input::File(path.to_owned())])
+        .await
+        .unwrap();
+    let change = region.change();
+    change.allocations + change.reallocations
+}
+
+#[test]
+fn a_plan_allocates_for_columns_and_not_for_pairs_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |columns: usize| {
+        let members: Vec<_> = (0..columns).map(|at| format!("\"c{at}\":{at}")).collect();
+        let path = dir.path().join(columns.to_string());
+        std::fs::write(&path, format!("{{{}}}\n", members.join(","))).unwrap();
+        path
+    };
+    let [few, many] = [200, 800].map(file);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for sql in [
+        "SELECT * FROM logs",
+        "SELECT * EXCLUDE (c1) FROM logs WHERE c2 > 0 AND timestamp IS NULL ORDER BY c3 DESC, lower(c4::text) LIMIT 1",
+    ] {
+        runtime.block_on(async {
+            // The first plan of a process makes what all share.
+            of_plan(sql, &few).await;
+            let (of_few, of_many) = (of_plan(sql, &few).await, of_plan(sql, &many).await);
+            println!("{sql}: {of_few} for 200 columns, {of_many} for 800");
+            // For pairs it would be sixteen times as many.
+            assert!(of_many < 7 * of_few, "{sql}: {of_few}, {of_many}");
         });
     }
 }

@@ -403,8 +403,14 @@ fn functions_and_names_say_what_is_near() {
         "name its table: `a.k` or `b.k`",
     );
     check(
-        "SELECT k, name AS k FROM logs",
-        "two columns of the result are called `k`",
+        "SELECT bool_and(k > 0) OVER (ORDER BY k ROWS 2 PRECEDING) FROM logs",
+        "`bool_and` cannot leave rows behind, as this frame does",
+        Some("bool_and"),
+        "let the frame begin with UNBOUNDED PRECEDING",
+    );
+    check(
+        "SELECT *, k FROM (SELECT k FROM logs) q",
+        "two columns of the result are called `q.k`",
         Some("k"),
         "give one another name, as in `x AS other`",
     );

@@ -78,7 +78,13 @@ impl EachExpr {
         EachExpr { name, of }
     }
 
-    fn of_step(&self, step: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    /// `is_changed` where another step has become another, which this one may stand on: what is known of its columns is found out
+    /// again, which takes long where they are many.
+    fn of_step(
+        &self,
+        step: LogicalPlan,
+        is_changed: &mut bool,
+    ) -> Result<Transformed<LogicalPlan>> {
         let names = NamePreserver::new(&step);
         let mut schema = merge_schema(&step.inputs());
         if let LogicalPlan::TableScan(scan) = &step {
@@ -94,13 +100,19 @@ impl EachExpr {
             Expr::GroupingSet(_) => expr.map_children(of_one),
             _ => of_one(expr),
         })?;
-        step.map_data(LogicalPlan::recompute_schema)
+        *is_changed |= step.transformed;
+        match is_changed {
+            true => step.map_data(LogicalPlan::recompute_schema),
+            false => Ok(step),
+        }
     }
 }
 
 impl AnalyzerRule for EachExpr {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|step| self.of_step(step))?;
+        let mut is_changed = false;
+        // From the files upwards.
+        let plan = plan.transform_up_with_subqueries(|step| self.of_step(step, &mut is_changed))?;
         Ok(plan.data)
     }
 

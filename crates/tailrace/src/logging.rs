@@ -84,16 +84,26 @@ pub fn init(args: &Args) -> anyhow::Result<()> {
     tracing::subscriber::set_global_default(subscriber).context("own logs are set up already")
 }
 
+/// The filter that a person asks for. What the clients of object stores say of each retry is a detail here, which is left out unless
+/// it is asked for.
 fn parse_filter(text: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::builder()
+    let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
         .parse(text)
         .with_context(|| {
             format!(
                 "cannot read the log level `{text}`; try `info` or `info,tailrace_inputs=debug`"
             )
-        })
+        })?;
+    if filter.max_level_hint() != Some(LevelFilter::INFO) || text.contains(STORES) {
+        return Ok(filter);
+    }
+    let quiet = format!("{STORES}=warn").parse();
+    Ok(filter.add_directive(quiet.context("a directive is wrong")?))
 }
+
+/// The crate of the clients of object stores.
+const STORES: &str = "object_store";
 
 /// The time since some start, for the limiter.
 type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;

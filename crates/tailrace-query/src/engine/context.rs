@@ -9,9 +9,9 @@ use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tailrace_sql::{mend_functions, mending_planner, mending_rules};
 
-use super::checked;
+use super::compared_keys::ComparedKeys;
 use super::rules::rules;
-use super::{Options, memory};
+use super::{Options, checked, clock_times, memory, zeros};
 use crate::aggregates::mended;
 use crate::footers;
 
@@ -77,10 +77,13 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rules(rules())
-        .with_analyzer_rule(Arc::new(checked::rule()));
+        .with_analyzer_rule(Arc::new(checked::rule()))
+        .with_analyzer_rule(Arc::new(clock_times::rule()))
+        .with_analyzer_rule(Arc::new(zeros::rule()));
     for rule in mending_rules() {
         state = state.with_analyzer_rule(rule);
     }
+    state = state.with_analyzer_rule(Arc::new(ComparedKeys));
     let mut context = SessionContext::new_with_state(state.build());
     context
         .register_expr_planner(mending_planner())

@@ -45,7 +45,8 @@ fn nullable(side: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     PassingExec::new("NullableSideExec", side, without_constants, Ok)
 }
 
-fn without_constants(side: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
+/// What is known of the rows of a step, but for what is constant in them and their order.
+pub(super) fn without_constants(side: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
     let known = side.properties();
     let properties = PlanProperties::new(
         EquivalenceProperties::new(side.schema()),

@@ -1,10 +1,13 @@
-//! The rules by which steps of a query are chosen: those of DataFusion 55, but for three of its faults, and for steps that need too
+//! The rules by which steps of a query are chosen: those of DataFusion 55, but for five of its faults, and for steps that need too
 //! much (see [`super::distinct_texts`], [`super::few_groups`], [`super::sorted_numbers`] and [`super::kept_texts`]).
 //!
 //! - A condition above a join is pushed down by the names of its columns, where a projection has two of one name: it may reach the
 //!   other table. The logical plan has moved conditions through joins before, rightly, so that nothing is left to be moved there.
 //! - What is constant on one side of a join is taken for constant in its rows, also where the join makes rows without that side.
 //!   See [`super::nullable_side`].
+//! - A constant key of ROLLUP, CUBE or GROUPING SETS is taken for constant in groups that are without it. See [`super::grouping_sets`].
+//! - What is constant in one query of a UNION ALL is left out of the order whose first rows tell the files what cannot be among them. See
+//!   [`super::unions`].
 //! - The first rows of an order tell the files below what cannot be among them. If one key of the order is a part of another one, as in
 //!   `ORDER BY a + b, a`, they tell it of the wrong columns.
 
@@ -24,7 +27,9 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::{distinct_texts, few_groups, kept_texts, nullable_side, sorted_numbers};
+use super::{
+    distinct_texts, few_groups, grouping_sets, kept_texts, nullable_side, sorted_numbers, unions,
+};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -43,7 +48,11 @@ pub(super) fn rules() -> Vec<Rule> {
         _ => rule,
     });
     let step = |name, of| Arc::new(OfSteps { name, of }) as Rule;
-    let first = [step("nullable_sides", nullable_side::of_join)];
+    let first = [
+        step("nullable_sides", nullable_side::of_join),
+        step("grouping_sets", grouping_sets::of_sets),
+        step("unions", unions::of_union),
+    ];
     let last = [
         step("distinct_texts", distinct_texts::of_distinct),
         step("few_groups", few_groups::of_groups),

@@ -184,3 +184,23 @@ fn a_chain_names_every_cause_once() {
         "checkpoint not saved: cannot write /x: no space left on device"
     );
 }
+
+#[test]
+fn retries_of_object_stores_are_details() {
+    let said = |filter| {
+        logged(false, filter, |_| {
+            info!(target: "object_store::client::retry", "backing off");
+            warn!(target: "object_store::aws", "falling back");
+        })
+    };
+    for (filter, retries) in [
+        ("info", false),
+        ("info,tailrace_inputs=warn", false),
+        ("debug", true),
+        ("info,object_store=info", true),
+    ] {
+        let text = said(filter);
+        assert_eq!(text.contains("backing off"), retries, "{filter}: {text}");
+        assert!(text.contains("falling back"), "{filter}: {text}");
+    }
+}

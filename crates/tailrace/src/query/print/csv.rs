@@ -5,13 +5,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::datatypes::{Field, Schema};
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
-use arrow_csv::writer::WriterBuilder as CsvBuilder;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_json::writer::LineDelimited;
 
 use super::json;
 
-/// Appends rows, after the names of their columns if there is to be a header.
+/// Appends rows, after the names of their columns if there is to be a header. NULL is nothing, and an empty text is `""`, as
+/// PostgreSQL and DuckDB write them.
 ///
 /// # Errors
 ///
@@ -22,14 +24,58 @@ pub(super) fn csv(
     has_header: bool,
     out: &mut Vec<u8>,
 ) -> anyhow::Result<()> {
-    let builder = CsvBuilder::new()
-        .with_delimiter(delimiter)
-        .with_header(has_header);
+    if has_header {
+        for (at, field) in batch.schema().fields().iter().enumerate() {
+            if at > 0 {
+                out.push(delimiter);
+            }
+            add(field.name(), delimiter, out);
+        }
+        out.push(b'\n');
+    }
     let batch = with_texts(batch)?;
-    builder
-        .build(out)
-        .write(&batch)
-        .context("a value has no form in CSV")
+    let options = FormatOptions::default();
+    let columns = batch.columns().iter().map(|column| {
+        let formatter = ArrayFormatter::try_new(column, &options)?;
+        Ok((formatter, column.logical_nulls()))
+    });
+    let columns: Vec<_> = columns
+        .collect::<Result<_, ArrowError>>()
+        .context("a column has no form in CSV")?;
+    let mut text = String::new();
+    for row in 0..batch.num_rows() {
+        for (at, (formatter, nulls)) in columns.iter().enumerate() {
+            if at > 0 {
+                out.push(delimiter);
+            }
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                continue;
+            }
+            text.clear();
+            let shown = formatter.value(row).write(&mut text);
+            shown.context("a value has no form in CSV")?;
+            add(&text, delimiter, out);
+        }
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// Appends a text, in quotes where it would be read as something else without them.
+fn add(text: &str, delimiter: u8, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || *byte == delimiter;
+    if !bytes.is_empty() && !bytes.iter().any(is_special) {
+        return out.extend_from_slice(bytes);
+    }
+    out.push(b'"');
+    for part in bytes.split_inclusive(|byte| *byte == b'"') {
+        out.extend_from_slice(part);
+        if part.ends_with(b"\"") {
+            out.push(b'"');
+        }
+    }
+    out.push(b'"');
 }
 
 /// The rows with JSON in the place of lists and objects.

@@ -1,0 +1,128 @@
+//! Keys of ROLLUP, CUBE and GROUPING SETS. DataFusion 55 takes a number among them for a constant, where SQL means the place of a
+//! column as it does elsewhere in GROUP BY, and it refuses keys that come and go together, as `ROLLUP ((a, b), c)` has them.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, GroupByExpr, GroupByWithModifier, SelectItem, Value, VisitorMut,
+};
+use tailrace_sql::walk::walk_mut;
+
+use crate::error::{Error, place_of};
+
+/// More sets are not written out: a CUBE of n keys has 2 to the power of n.
+const CUBE_KEYS_MAX: usize = 12;
+
+/// Puts the columns in the place of their numbers, and writes out the sets of keys that come together.
+///
+/// # Errors
+///
+/// There is no column with such a number.
+pub(crate) fn written_out(query: &mut ast::Query) -> Result<(), Error> {
+    let mut keys = Keys(None);
+    let _ = walk_mut(query, &mut keys);
+    keys.0.map_or(Ok(()), Err)
+}
+
+struct Keys(Option<Error>);
+
+impl VisitorMut for Keys {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        let GroupByExpr::Expressions(keys, modifiers) = &mut select.group_by else {
+            return ControlFlow::Continue(());
+        };
+        match modifiers[..] {
+            [GroupByWithModifier::Rollup] => *keys = vec![Expr::Rollup(each_alone(keys))],
+            [GroupByWithModifier::Cube] => *keys = vec![Expr::Cube(each_alone(keys))],
+            _ => {}
+        }
+        if matches!(
+            modifiers[..],
+            [GroupByWithModifier::Rollup | GroupByWithModifier::Cube]
+        ) {
+            modifiers.clear();
+        }
+        for key in keys {
+            let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else {
+                continue;
+            };
+            for key in sets.iter_mut().flatten() {
+                match column_of(key, &select.projection) {
+                    Ok(None) => {}
+                    Ok(Some(column)) => *key = column,
+                    Err(error) => {
+                        self.0 = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            without_tuples(key);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn each_alone(keys: &mut Vec<Expr>) -> Vec<Vec<Expr>> {
+    keys.drain(..).map(|key| vec![key]).collect()
+}
+
+/// What stands in SELECT at the place that a key names, if it is a number.
+fn column_of(key: &Expr, items: &[SelectItem]) -> Result<Option<Expr>, Error> {
+    let Expr::Value(value) = key else {
+        return Ok(None);
+    };
+    let Value::Number(number, _) = &value.value else {
+        return Ok(None);
+    };
+    let place = number.parse().unwrap_or(0_usize);
+    let before = items.get(..place).unwrap_or_default();
+    match before.last() {
+        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. })
+            if !before.iter().any(is_star) =>
+        {
+            Ok(Some(expr.clone()))
+        }
+        _ => Err(Error {
+            place: place_of(key),
+            hint: Some("name the column instead".to_owned()),
+            ..Error::usage(match before.iter().any(is_star) {
+                true => format!("the place {number} in GROUP BY is behind a `*`"),
+                false => format!("there is no column {number} in SELECT"),
+            })
+        }),
+    }
+}
+
+fn is_star(item: &SelectItem) -> bool {
+    !matches!(
+        item,
+        SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+    )
+}
+
+/// The same key with all sets written out, if some of its parts are several keys.
+fn without_tuples(key: &mut Expr) {
+    let sets = match key {
+        Expr::Rollup(parts) if has_tuples(parts) => {
+            let ends = (0..=parts.len()).rev();
+            ends.map(|end| parts[..end].concat()).collect()
+        }
+        Expr::Cube(parts) if has_tuples(parts) && parts.len() <= CUBE_KEYS_MAX => {
+            let chosen = (0..1_usize << parts.len()).rev();
+            let set = |chosen: usize| {
+                let parts = parts.iter().enumerate();
+                let parts = parts.filter(|(at, _)| chosen & (1 << at) != 0);
+                parts.flat_map(|(_, part)| part.clone()).collect()
+            };
+            chosen.map(set).collect()
+        }
+        _ => return,
+    };
+    *key = Expr::GroupingSets(sets);
+}
+
+fn has_tuples(parts: &[Vec<Expr>]) -> bool {
+    parts.iter().any(|part| part.len() != 1)
+}

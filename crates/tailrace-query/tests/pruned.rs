@@ -1,0 +1,156 @@
+//! What statistics of Parquet leave out, and what they must not.
+#![allow(clippy::unwrap_used)]
+
+mod asked;
+mod parquet;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use ::parquet::arrow::ArrowWriter;
+use arrow::array::{
+    ArrayRef, Date32Array, Int64Array, TimestampMicrosecondArray, TimestampMillisecondArray,
+};
+use arrow::record_batch::RecordBatch;
+use tailrace_query::{Engine, Options};
+
+/// Rows as a file of Parquet.
+fn table(dir: &Path, name: &str, rows: &str) {
+    let sql = format!("SELECT * FROM (VALUES {rows}) v(t, n)");
+    let path = dir.join(name);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(parquet::write(&sql, &[], &path));
+}
+
+#[track_caller]
+fn check(dir: &Path, sql: &str, rows: &str) {
+    for partitions in [1, 2] {
+        let options = Options {
+            partitions,
+            ..Options::default()
+        };
+        assert_eq!(asked::ask(dir, sql, options).unwrap(), rows, "{partitions}");
+    }
+}
+
+/// The times of day between two moments are not between theirs.
+#[test]
+fn times_of_day_tell_nothing_of_moments() {
+    let dir = tempfile::tempdir().unwrap();
+    table(
+        dir.path(),
+        "t.parquet",
+        "(TIMESTAMP '2026-01-01T12:00:00', 1), (TIMESTAMP '2026-01-01T23:00:00', 2), (TIMESTAMP '2026-01-03T13:00:00', 3)",
+    );
+    for condition in [
+        "t::time > TIME '22:00:00'",
+        "TRY_CAST(t AS TIME) = TIME '23:00:00'",
+        "CAST(t AS TIME) NOT BETWEEN TIME '11:00:00' AND TIME '14:00:00'",
+    ] {
+        let sql = format!("SELECT n FROM 'DIR/t.parquet' WHERE {condition}");
+        check(dir.path(), &sql, "{\"n\":2}\n");
+    }
+}
+
+/// The first rows of one of the queries are not those of all.
+#[test]
+fn what_one_query_of_a_union_finds_tells_nothing_of_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    table(dir.path(), "a.parquet", "(1, 1), (1, 2), (1, 3)");
+    table(dir.path(), "b.parquet", "(1, 7), (1, 8), (1, 9)");
+    check(
+        dir.path(),
+        "SELECT k, n FROM (SELECT 1 AS k, n FROM 'DIR/a.parquet' UNION ALL SELECT 2, n FROM 'DIR/b.parquet') ORDER BY k DESC, n LIMIT 2",
+        "{\"k\":2,\"n\":7}\n{\"k\":2,\"n\":8}\n",
+    );
+    check(
+        dir.path(),
+        "SELECT t, n FROM (SELECT t, n FROM 'DIR/a.parquet' WHERE t = 1 UNION ALL SELECT t + 1, n FROM 'DIR/b.parquet' WHERE t + 1 = 2) ORDER BY t DESC, n LIMIT 1",
+        "{\"t\":2,\"n\":7}\n",
+    );
+}
+
+/// A file of four row groups, of 1,000 rows each: a second and a day for each row.
+fn four_groups(path: &Path) {
+    let rows = || 0..4_000_i64;
+    let columns: [(&str, ArrayRef); 4] = [
+        ("i", Arc::new(Int64Array::from_iter_values(rows()))),
+        (
+            "ms",
+            Arc::new(TimestampMillisecondArray::from_iter_values(
+                rows().map(|row| row * 1_000),
+            )),
+        ),
+        (
+            "us",
+            Arc::new(TimestampMicrosecondArray::from_iter_values(
+                rows().map(|row| row * 1_000_000),
+            )),
+        ),
+        ("d", Arc::new(Date32Array::from_iter_values(0..4_000))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    for group in 0..4 {
+        writer.write(&batch.slice(group * 1_000, 1_000)).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+/// Comparisons that are mended still leave out the row groups that have no such row.
+#[test]
+fn statistics_are_used_for_mended_comparisons() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("g.parquet");
+    four_groups(&path);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for (condition, rows, pruned) in [
+        ("i > 3500.5", 499, 3),
+        ("CAST(i AS DOUBLE) > 3500", 499, 3),
+        ("ms >= TIMESTAMP '1970-01-01T00:50:00'", 1_000, 3),
+        ("ms > TIMESTAMP '1970-01-01T00:50:00.0001'", 999, 3),
+        ("ms < TIMESTAMP '1970-01-01T00:10:00.0001'", 601, 3),
+        (
+            "ms BETWEEN to_timestamp(3100.5) AND to_timestamp(3200.5)",
+            100,
+            3,
+        ),
+        ("us > TIMESTAMP '1970-01-01T00:50:00.0000001'", 999, 3),
+        (
+            "us >= TIMESTAMP '1970-01-01T01:00:00' - INTERVAL '10 minutes'",
+            1_000,
+            3,
+        ),
+        (
+            "CAST(d AS TIMESTAMP) > TIMESTAMP '1980-01-01T06:00:00'",
+            347,
+            3,
+        ),
+        ("extract(year FROM d) = 1980", 348, 3),
+        // The times of day of a row group are not known.
+        ("us::time >= TIME '01:00:00'", 400, 0),
+        // A cast that may fail is computed of all rows.
+        ("CAST(i AS INT) > 3500", 499, 0),
+    ] {
+        runtime.block_on(async {
+            let engine = Engine::new(Options::default()).unwrap();
+            let sql = format!("SELECT i FROM '{}' WHERE {condition}", path.display());
+            let plan = engine.plan(&sql, &[]).await.unwrap();
+            let mut found = 0;
+            let ran = plan.run(|batch| {
+                found += batch.num_rows();
+                true
+            });
+            ran.await.unwrap();
+            let pruning = plan.pruning();
+            assert_eq!(
+                (found, pruning.row_groups_pruned),
+                (rows, pruned),
+                "{condition}"
+            );
+        });
+    }
+}
