@@ -1,5 +1,6 @@
 //! Function calls: refused, or their arguments typed by the function.
 
+use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
@@ -12,7 +13,9 @@ use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
 use crate::session::Function as Known;
 use crate::signature::{self, Arguments};
+use crate::types::Type;
 use crate::value::Function;
+use crate::value::array::is_value;
 
 impl Analysis<'_> {
     pub(super) fn function(
@@ -201,15 +204,24 @@ impl Analysis<'_> {
             }
             _ => None,
         };
-        let ty = named.as_ref().and_then(signature::key_type);
+        // An unsigned integer may be beyond one with a sign.
+        let is_unsigned = named == Some(DataType::UInt64);
+        let ty = match is_unsigned {
+            true => Some(Type::Value),
+            false => named.as_ref().and_then(signature::key_type),
+        };
         let want = match ty {
             Some(ty) => Want::new(ty, "cast to this type", Force::Cast, around),
             None => Want::nothing("the cast names no type a key can have", around),
         };
-        arguments
-            .into_iter()
-            .map(|argument| self.rewrite(argument, &want))
-            .collect()
+        let rewritten = arguments.into_iter().map(|argument| {
+            let expr = self.rewrite(argument, &want)?;
+            Ok(match is_unsigned && is_value(&self.type_of(&expr)?) {
+                true => of_values(Function::ToUint64, vec![expr]),
+                false => expr,
+            })
+        });
+        rewritten.collect()
     }
 }
 
