@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::build::{call_in_place, is_list, of_values};
+use super::literals::is_constant;
 use super::peers::Joined;
 use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
@@ -183,6 +184,7 @@ impl Analysis<'_> {
         }
         let mut result = Vec::with_capacity(count);
         for (index, argument) in arguments.into_iter().enumerate() {
+            self.check_constant(&argument, name, index)?;
             let ty = match known {
                 Known::Scalar(udf) => signature::argument(udf, name, index, count),
                 _ => None,
@@ -194,6 +196,27 @@ impl Analysis<'_> {
             result.push(self.rewrite(argument, &want)?);
         }
         Ok(result)
+    }
+
+    /// DataFusion wants some arguments to be the same for all records.
+    fn check_constant(&self, argument: &Expr, name: &str, index: usize) -> Result<(), Error> {
+        let what = match (name, index) {
+            ("date_trunc" | "datetrunc" | "date_part" | "datepart", 0) => "unit",
+            ("date_bin", 0) => "stride",
+            ("date_bin", 2) => "origin",
+            ("encode" | "decode", 1) => "encoding",
+            ("to_time", 1..) => "format",
+            _ => return Ok(()),
+        };
+        if self.key(argument)?.is_none() && is_constant(argument) {
+            return Ok(());
+        }
+        let place = self.places.of(argument.span());
+        let error = place.error(format!(
+            "the {what} of `{name}` is the same for all records"
+        ));
+        let hint = format!("write a literal; a CASE may choose between calls with one {what} each");
+        Err(error.with_hint(hint))
     }
 
     // The second argument names an Arrow type.
