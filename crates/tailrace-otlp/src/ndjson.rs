@@ -105,15 +105,17 @@ fn write_row(
 ) {
     out.push(b'{');
     let start = out.len();
-    if let Some(raw) = plan.raw(envelope, record)
-        && let Some(name) = name_of_raw(plan, row, record, envelope)
-    {
+    let raw = plan.raw(envelope, record);
+    let raw = raw.zip(name_of_raw(plan, row, record, envelope));
+    if let Some((raw, name)) = raw {
         write_key(name, start, out);
         json::write_string(raw, out);
     }
+    // No key of the record hides the raw text.
+    let is_hidden = |name: &str| name == ORIGINAL && raw.is_some_and(|(_, of_raw)| of_raw == name);
     for (at, column) in plan.columns.iter().enumerate() {
         let cell = plan.deciding_cell(at, row, record);
-        if !cell.is_absent() {
+        if !cell.is_absent() && !is_hidden(column.name) {
             write_key(column.name, start, out);
             write_value(cell, out, stats);
         }
@@ -123,7 +125,8 @@ fn write_row(
         let members = Members::new(overflow.value(record));
         for (key, value) in members.filter(|(key, _)| !plan.excepts(key)) {
             let is_wanted = |key: &[u8]| {
-                std::str::from_utf8(key).is_ok_and(|name| !plan.has_column(name, row, record))
+                let is_new = |name| !plan.has_column(name, row, record) && !is_hidden(name);
+                std::str::from_utf8(key).is_ok_and(is_new)
             };
             let key = keys.insert(object, &key, is_wanted);
             let Some(key) = key.and_then(|key| std::str::from_utf8(keys.key(key)).ok()) else {
@@ -138,7 +141,7 @@ fn write_row(
     out.push(b'}');
 }
 
-/// What the raw text of a record that is text or malformed is called, if it is written.
+/// What the raw text of a record that is text or malformed is called, if it is written. What the query computes is not replaced.
 fn name_of_raw(
     plan: &PartPlan<'_>,
     row: usize,
@@ -152,7 +155,7 @@ fn name_of_raw(
         None => Some(ORIGINAL),
         Some((body, _)) => plan.original(envelope, body, row, record).map(|_| ORIGINAL),
     };
-    name.filter(|name| *name == BODY || !plan.has_column(ORIGINAL, row, record))
+    name.filter(|name| *name == BODY || !plan.computes(name, row, record))
 }
 
 fn write_key(key: &str, start: usize, out: &mut Vec<u8>) {

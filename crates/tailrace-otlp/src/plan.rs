@@ -43,7 +43,8 @@ pub(crate) struct ColumnPlan<'a> {
     reader: Reader<'a>,
     /// How nearly all columns are read.
     pub(crate) simple: Option<SimpleColumn<'a>>,
-    by_row: bool,
+    /// Whether the query computed it.
+    pub(crate) by_row: bool,
     /// The column in the marks of requests.
     pub(crate) mark: tailrace_zstd::Column,
     /// The column of the same name before this one, or [`NONE`].
@@ -168,6 +169,13 @@ impl<'a> PartPlan<'a> {
     pub(crate) fn has_column(&self, name: &str, row: usize, record: usize) -> bool {
         self.columns_named(name)
             .any(|column| !self.cell(column, row, record).is_absent())
+    }
+
+    /// Whether the query computed a column of this name, which is present in the row.
+    pub(crate) fn computes(&self, name: &str, row: usize, record: usize) -> bool {
+        let mut columns = self.columns_named(name);
+        columns
+            .any(|at| self.columns[at].by_row && !self.deciding_cell(at, row, record).is_absent())
     }
 
     /// Whether the query decides about this key of the overflow: it is not written.

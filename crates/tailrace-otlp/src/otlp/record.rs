@@ -6,14 +6,14 @@ use tailrace_model::json::Members;
 use tailrace_zstd::Column;
 
 use super::drafts::Finished;
-use super::extras::{Extra, UID_DIGITS};
+use super::extras::{Extra, IOSTREAM, UID_DIGITS};
 use super::{ORIGINAL, OtlpEncoder, RECORD_UID};
 use crate::any::Values;
 use crate::cell::Cell;
 use crate::lift::{Lift, Rare};
 use crate::open::Place;
 use crate::part::Envelope;
-use crate::plan::{PartPlan, Prefixes};
+use crate::plan::{ColumnPlan, PartPlan, Prefixes};
 use crate::value::{LOG_RECORD_ATTRIBUTES, SourceFacts};
 use crate::wire::{
     Open, bytes_tag, fixed32_tag, fixed64_tag, varint_len, varint_tag, write_varint,
@@ -32,6 +32,8 @@ const OBSERVED_TIME: u8 = 11;
 const EVENT_NAME: u8 = 12;
 /// How many bytes of a draft are copied at a time.
 const STEP: usize = 64;
+/// So many attributes say what is wrong with a record.
+const MARKS_MAX: usize = 4;
 /// `log_records` of ScopeLogs.
 const LOG_RECORDS: u8 = bytes_tag(2);
 
@@ -97,12 +99,12 @@ impl OtlpEncoder {
 
     #[inline]
     fn attributes(&mut self, row: &Row<'_>, beside: &Beside<'_>) {
-        self.values.columns(row, beside.prefixes);
         let overflow = row.plan.overflow;
         let overflow = overflow.filter(|overflow| overflow.is_valid(row.record));
         if overflow.is_some() || beside.may_clash {
             return self.distinct_attributes(row, beside, overflow.map(|it| it.value(row.record)));
         }
+        self.values.columns(row, beside.prefixes, |_| false);
         if !beside.facts.attributes.is_empty() {
             self.values.out.bytes(&beside.facts.attributes);
         }
@@ -115,28 +117,52 @@ impl OtlpEncoder {
                 }
             }
             if let Some(raw) = row.original(beside.envelope) {
-                let prefix = &self.extras.original;
-                self.values
-                    .out
-                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
-                self.values.mark(Column::OTHER, raw.len());
+                self.original(raw);
             }
         }
     }
 
-    /// The members of the overflow, and what the source and we add, where there is nothing of the name.
+    fn original(&mut self, raw: &str) {
+        let prefix = &self.extras.original;
+        let out = &mut self.values.out;
+        out.string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+        self.values.mark(Column::OTHER, raw.len());
+    }
+
+    /// The columns, the members of the overflow, and what the source and we add, of each name one. No key of the record
+    /// hides what is wrong with it; a column that the query computes does.
     #[inline(never)]
     fn distinct_attributes(&mut self, row: &Row<'_>, beside: &Beside<'_>, overflow: Option<&str>) {
         let (plan, facts) = (row.plan, beside.facts);
+        let original = row.original(beside.envelope);
+        let ours = self.extras.of(beside.envelope, row, self.config.iostream);
+        let names = ours.map(|extra| extra.name);
+        let names = names.filter(|name| !matches!(*name, IOSTREAM | RECORD_UID));
+        let names = names.chain(original.map(|_| ORIGINAL));
+        let mut marks = [None; MARKS_MAX];
+        for (mark, name) in marks.iter_mut().zip(names) {
+            *mark = Some(name);
+        }
+        let is_mark = |name: &str| marks.contains(&Some(name));
+        let is_hidden = |column: &ColumnPlan<'_>| !column.by_row && is_mark(column.name);
+        self.values.columns(row, beside.prefixes, is_hidden);
         let object = self.values.keys.open();
         if let Some(overflow) = overflow {
             let is_new = |key: &[u8]| {
                 let name = std::str::from_utf8(key).unwrap_or_default();
-                !plan.has_column(name, row.row, row.record)
+                !plan.has_column(name, row.row, row.record) && !is_mark(name)
             };
             let members = Members::new(overflow).filter(|(key, _)| !plan.excepts(key));
             self.values.members(ATTRIBUTES, members, object, is_new);
         }
+        let is_attribute = |column: usize| {
+            let cell = row.lift.attribute(plan, column, row.row, row.record);
+            !cell.is_absent() && !is_hidden(&plan.columns[column])
+        };
+        let is_free = |values: &mut Values, name: &str| {
+            !plan.columns_named(name).any(is_attribute)
+                && values.keys.insert_text(object, name.as_bytes()).is_some()
+        };
         let mut start = 0;
         let sources = facts.names.iter().map(|(name, end)| {
             let encoded = &facts.attributes[start..*end];
@@ -145,33 +171,14 @@ impl OtlpEncoder {
         });
         let ours = self.extras.of(beside.envelope, row, self.config.iostream);
         for Extra { name, encoded } in sources.chain(ours) {
-            let is_attribute = |column: usize| {
-                let cell = row.lift.attribute(plan, column, row.row, row.record);
-                !cell.is_absent()
-            };
-            let is_known = plan.columns_named(name).any(is_attribute)
-                || self
-                    .values
-                    .keys
-                    .insert_text(object, name.as_bytes())
-                    .is_none();
-            if !is_known {
+            if is_free(&mut self.values, name) {
                 self.values.out.bytes(encoded);
             }
         }
-        if let Some(raw) = row.original(beside.envelope) {
-            let is_attribute = |column: usize| {
-                let cell = row.lift.attribute(plan, column, row.row, row.record);
-                !cell.is_absent()
-            };
-            let (name, prefix) = (ORIGINAL.as_bytes(), &self.extras.original);
-            if !plan.columns_named(ORIGINAL).any(is_attribute)
-                && self.values.keys.insert_text(object, name).is_some()
-            {
-                self.values
-                    .out
-                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
-            }
+        if let Some(raw) = original
+            && is_free(&mut self.values, ORIGINAL)
+        {
+            self.original(raw);
         }
         self.values.keys.close(object);
     }
@@ -241,11 +248,16 @@ impl Values {
         }
     }
 
-    /// The columns that are not lifted.
+    /// The columns that are neither lifted nor hidden.
     #[inline]
-    fn columns(&mut self, row: &Row<'_>, prefixes: &Prefixes) {
+    fn columns(
+        &mut self,
+        row: &Row<'_>,
+        prefixes: &Prefixes,
+        is_hidden: impl Fn(&ColumnPlan<'_>) -> bool,
+    ) {
         for (at, column) in row.plan.columns.iter().enumerate() {
-            if !row.lift.may_be_attribute(at, row.row) {
+            if !row.lift.may_be_attribute(at, row.row) || is_hidden(column) {
                 continue;
             }
             match &column.simple {

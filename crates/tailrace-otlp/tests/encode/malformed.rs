@@ -139,6 +139,37 @@ fn the_raw_text_that_is_selected_is_not_sent_twice() {
 }
 
 #[test]
+fn no_key_of_a_record_hides_what_is_said_about_it() {
+    let (record, line, _) = encode(&[
+        ("tailrace.malformed", 4, "false", false),
+        ("msg", 1, "own", false),
+        ("log.record.original", 1, "forged", false),
+    ]);
+    let original = ("log.record.original", string(RAW));
+    assert_eq!(attributes(&record), [MARK, original]);
+    let escaped = serde_json::to_string(RAW).unwrap();
+    let expect = format!(
+        "{{\"log.record.original\":{escaped},\"tailrace.malformed\":false,\"msg\":\"own\"}}\n"
+    );
+    assert_eq!(line, expect);
+}
+
+#[test]
+fn what_the_query_computes_stays_under_any_name() {
+    let (record, line, _) = encode(&[
+        ("msg", 1, "own", false),
+        ("log.record.original", 1, "***", true),
+        ("tailrace.malformed", 1, "no", true),
+    ]);
+    let original = ("log.record.original", string("***"));
+    assert_eq!(
+        attributes(&record),
+        [original, ("tailrace.malformed", string("no"))]
+    );
+    assert!(!line.contains("bad"), "{line}");
+}
+
+#[test]
 fn numbers_that_are_not_finite_are_doubles_and_strings_in_lines() {
     let nested = r#"{"a":[NaN, 1,-Infinity],"NaN":"Infinity \" NaN","z":Infinity}"#;
     let (record, line, _) = encode(&[

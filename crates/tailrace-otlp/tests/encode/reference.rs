@@ -143,7 +143,27 @@ fn log_record(
         lifted.push(name);
     }
     lifted.extend(lift_ids(&columns, mapping, &mut out, counts));
-    out.attributes = attributes(table, part, record, source, &columns, &lifted);
+    let flags = [
+        ("tailrace.malformed", table.malformed.as_ref()),
+        ("tailrace.truncated", table.truncated.as_ref()),
+    ];
+    let flags = flags
+        .into_iter()
+        .filter(|(_, flags)| flags.is_some_and(|flags| flags[record]));
+    let marks = flags.map(|(name, _)| name);
+    let marks: Vec<&str> = marks
+        .chain(original.as_ref().map(|_| "log.record.original"))
+        .collect();
+    // No key of the record hides them.
+    let is_hidden =
+        |name: &str| marks.contains(&name) && !is_computed(table, [part, row, record], name);
+    lifted.extend(
+        columns
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| is_hidden(name)),
+    );
+    out.attributes = attributes(table, part, record, source, &columns, &lifted, &marks);
     let is_free = |name: &str| out.attributes.iter().all(|known| known.key != name);
     if let Some(raw) = original.filter(|_| is_free("log.record.original")) {
         out.attributes.push(KeyValue {
@@ -153,6 +173,16 @@ fn log_record(
         });
     }
     out
+}
+
+/// Whether the value of this name is one that the query computed.
+pub(crate) fn is_computed(table: &Table, [part, row, record]: [usize; 3], name: &str) -> bool {
+    let mut columns = table.parts[part].columns.iter();
+    let is_present = |column: &&KnownColumn| {
+        let cell = &column.cells[if column.by_row { row } else { record }];
+        column.name == name && *cell != Known::Absent
+    };
+    columns.find(is_present).is_some_and(|column| column.by_row)
 }
 
 /// Whether the query computes a column of this name.
@@ -256,6 +286,7 @@ fn attributes(
     source: &KnownSource,
     columns: &[(String, Known)],
     lifted: &[&str],
+    marks: &[&str],
 ) -> Vec<KeyValue> {
     let attribute = |key: &str, value| KeyValue {
         key: key.to_owned(),
@@ -272,6 +303,7 @@ fn attributes(
     attributes.extend(
         overflow
             .into_iter()
+            .filter(|(name, _)| !marks.contains(&name.as_str()))
             .map(|(name, value)| attribute(&name, any_json(&value, 0))),
     );
     let mut ours = distinct(&source.attributes);
@@ -283,19 +315,11 @@ fn attributes(
         Some(2) if table.iostream => ours.push(attribute("log.iostream", text("stderr"))),
         _ => {}
     }
-    for (name, flags) in [
-        ("tailrace.malformed", &table.malformed),
-        ("tailrace.truncated", &table.truncated),
-    ] {
-        if flags.as_ref().is_some_and(|flags| flags[record]) {
-            ours.push(attribute(
-                name,
-                AnyValue {
-                    value: Some(Any::BoolValue(true)),
-                },
-            ));
-        }
-    }
+    let yes = AnyValue {
+        value: Some(Any::BoolValue(true)),
+    };
+    let flags = marks.iter().filter(|name| **name != "log.record.original");
+    ours.extend(flags.map(|name| attribute(name, yes.clone())));
     for attribute in ours {
         if attributes.iter().all(|known| known.key != attribute.key) {
             attributes.push(attribute);

@@ -5,10 +5,13 @@ use datafusion::sql::sqlparser::ast::{
     Subscript,
 };
 
+use super::build::of_values;
 use super::expression::{FORMS, nothing};
 use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
 use crate::types::Type;
+use crate::value::Function;
+use crate::value::array::is_value;
 
 impl Analysis<'_> {
     pub(super) fn like(&mut self, expr: Expr) -> Result<Expr, Error> {
@@ -89,7 +92,10 @@ impl Analysis<'_> {
             Force::Cast,
             &around,
         );
-        let expr = Box::new(self.rewrite(*expr, &want)?);
+        let mut expr = Box::new(self.rewrite(*expr, &want)?);
+        if want.ty == Some(Type::Value) && is_value(&self.type_of(&expr)?) {
+            expr = Box::new(of_values(Function::ToUint64, vec![*expr]));
+        }
         let kind = if kind == CastKind::SafeCast {
             CastKind::TryCast
         } else {
@@ -268,15 +274,13 @@ fn cast_type(ty: &SqlType) -> Type {
         | T::SmallIntUnsigned(_)
         | T::IntUnsigned(_)
         | T::IntegerUnsigned(_)
-        | T::BigIntUnsigned(_)
         | T::UInt8
         | T::UInt16
         | T::UInt32
-        | T::UInt64
         | T::Signed
-        | T::SignedInteger
-        | T::Unsigned
-        | T::UnsignedInteger => Type::Int64,
+        | T::SignedInteger => Type::Int64,
+        // It may be beyond that.
+        T::BigIntUnsigned(_) | T::UInt64 | T::Unsigned | T::UnsignedInteger => Type::Value,
         T::Float(_)
         | T::Float4
         | T::Float8

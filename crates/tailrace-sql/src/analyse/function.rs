@@ -1,5 +1,6 @@
 //! Function calls: refused, or their arguments typed by the function.
 
+use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
@@ -7,12 +8,15 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::build::{call_in_place, is_list, of_values};
+use super::literals::is_constant;
 use super::peers::Joined;
 use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
 use crate::session::Function as Known;
 use crate::signature::{self, Arguments};
+use crate::types::Type;
 use crate::value::Function;
+use crate::value::array::is_value;
 
 impl Analysis<'_> {
     pub(super) fn function(
@@ -180,6 +184,7 @@ impl Analysis<'_> {
         }
         let mut result = Vec::with_capacity(count);
         for (index, argument) in arguments.into_iter().enumerate() {
+            self.check_constant(&argument, name, index)?;
             let ty = match known {
                 Known::Scalar(udf) => signature::argument(udf, name, index, count),
                 _ => None,
@@ -193,6 +198,27 @@ impl Analysis<'_> {
         Ok(result)
     }
 
+    /// DataFusion wants some arguments to be the same for all records.
+    fn check_constant(&self, argument: &Expr, name: &str, index: usize) -> Result<(), Error> {
+        let what = match (name, index) {
+            ("date_trunc" | "datetrunc" | "date_part" | "datepart", 0) => "unit",
+            ("date_bin", 0) => "stride",
+            ("date_bin", 2) => "origin",
+            ("encode" | "decode", 1) => "encoding",
+            ("to_time", 1..) => "format",
+            _ => return Ok(()),
+        };
+        if self.key(argument)?.is_none() && is_constant(argument) {
+            return Ok(());
+        }
+        let place = self.places.of(argument.span());
+        let error = place.error(format!(
+            "the {what} of `{name}` is the same for all records"
+        ));
+        let hint = format!("write a literal; a CASE may choose between calls with one {what} each");
+        Err(error.with_hint(hint))
+    }
+
     // The second argument names an Arrow type.
     fn arrow_cast(&mut self, arguments: Vec<Expr>, around: &str) -> Result<Vec<Expr>, Error> {
         let named = match arguments.get(1) {
@@ -201,15 +227,24 @@ impl Analysis<'_> {
             }
             _ => None,
         };
-        let ty = named.as_ref().and_then(signature::key_type);
+        // An unsigned integer may be beyond one with a sign.
+        let is_unsigned = named == Some(DataType::UInt64);
+        let ty = match is_unsigned {
+            true => Some(Type::Value),
+            false => named.as_ref().and_then(signature::key_type),
+        };
         let want = match ty {
             Some(ty) => Want::new(ty, "cast to this type", Force::Cast, around),
             None => Want::nothing("the cast names no type a key can have", around),
         };
-        arguments
-            .into_iter()
-            .map(|argument| self.rewrite(argument, &want))
-            .collect()
+        let rewritten = arguments.into_iter().map(|argument| {
+            let expr = self.rewrite(argument, &want)?;
+            Ok(match is_unsigned && is_value(&self.type_of(&expr)?) {
+                true => of_values(Function::ToUint64, vec![expr]),
+                false => expr,
+            })
+        });
+        rewritten.collect()
     }
 }
 

@@ -325,7 +325,7 @@ fn is_regex(op: &BinaryOperator) -> bool {
 }
 
 /// Whether an expression has one value, whatever the record and the time.
-fn is_constant(expr: &Expr) -> bool {
+pub(super) fn is_constant(expr: &Expr) -> bool {
     let varies = expressions(expr, &mut |expr| {
         let varies = match expr {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,

@@ -112,6 +112,7 @@ impl Analysis<'_> {
         }
         facts.varying += 1;
         if self.is_open(&expr)? || self.is_choice(&expr)? {
+            facts.time |= self.is_time(&expr)?;
             return Ok(Operand {
                 expr,
                 is_open: true,
@@ -216,6 +217,21 @@ impl Analysis<'_> {
     fn is_choice(&self, expr: &Expr) -> Result<bool, Error> {
         for alternative in alternatives(expr) {
             if self.is_open(alternative)? || self.is_choice(alternative)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether an expression is a reserved column of times, or a choice with one.
+    fn is_time(&self, expr: &Expr) -> Result<bool, Error> {
+        let key = self.key(build::bare(expr))?;
+        let natural = key.and_then(|key| key.source.natural_type());
+        if natural == Some(Type::Timestamp) {
+            return Ok(true);
+        }
+        for alternative in alternatives(expr) {
+            if self.is_time(alternative)? {
                 return Ok(true);
             }
         }

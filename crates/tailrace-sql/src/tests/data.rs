@@ -16,8 +16,8 @@ use crate::{
     Column, ColumnSource, Evaluated, Options, OutputValue, Query, Reserved, Rows, Step, Type,
 };
 
-/// 2026-01-02T03:04:05Z
 pub(super) const OBSERVED_NS: i64 = 1_767_323_045_000_000_000;
+const OBSERVED: &str = "2026-01-02T03:04:05Z";
 
 pub(crate) fn compile(sql: &str) -> Query {
     Query::compile(sql, &Options::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
@@ -109,6 +109,7 @@ fn value(source: &ColumnSource, record: &Value) -> Option<Value> {
         ColumnSource::Reserved(Reserved::Body, _) => record.get("msg").cloned(),
         ColumnSource::Reserved(Reserved::Json, _) => Some(record.clone()),
         ColumnSource::Reserved(Reserved::Timestamp, _) => record.get("ts").cloned(),
+        ColumnSource::Reserved(Reserved::ObservedTimestamp, _) => Some(Value::from(OBSERVED)),
         ColumnSource::Reserved(Reserved::SeverityNumber, _) => Some(Value::from(9)),
         ColumnSource::Reserved(Reserved::Malformed, _) => Some(Value::from(false)),
         ColumnSource::Reserved(_, name) => Some(Value::from(name.as_str())),

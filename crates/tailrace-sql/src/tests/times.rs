@@ -111,3 +111,26 @@ fn a_time_is_truncated_downwards_or_fails() {
         assert_eq!(rows, expect);
     }
 }
+
+#[test]
+fn reserved_times_are_subtracted() {
+    let lines = &[
+        r#"{"ts":"2026-01-02T03:04:04Z","t":"2026-01-02T03:04:00Z"}"#,
+        "{}",
+    ];
+    for (expression, expect) in [
+        ("observed_timestamp - timestamp", "PT1S"),
+        ("observed_timestamp - t", "PT5S"),
+        ("coalesce(timestamp, observed_timestamp) - t", "PT4S"),
+        ("observed_timestamp - (timestamp)", "PT1S"),
+    ] {
+        let rows = run(&format!("SELECT {expression} AS v FROM logs"), lines);
+        assert_eq!(
+            rows,
+            [&format!("0: v={expect}"), "1: v=NULL"],
+            "{expression}"
+        );
+    }
+    let sql = "SELECT 1 AS x FROM logs WHERE observed_timestamp - timestamp > interval '500 ms'";
+    assert_eq!(run(sql, lines), ["0: x=1"]);
+}

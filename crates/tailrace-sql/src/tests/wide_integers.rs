@@ -41,6 +41,34 @@ fn integers() -> Vec<String> {
 }
 
 #[test]
+fn an_unsigned_integer_has_all_64_bits() {
+    let lines = &[
+        r#"{"n":18446744073709551615}"#,
+        r#"{"n":"9223372036854775808"}"#,
+        r#"{"n":7.0}"#,
+        r#"{"n":-1}"#,
+        r#"{"n":18446744073709551616}"#,
+        r#"{"n":"x"}"#,
+        "{}",
+    ];
+    for cast in ["n::bigint unsigned", "arrow_cast(n, 'UInt64')"] {
+        let rows = run(&format!("SELECT {cast} AS u FROM logs"), lines);
+        let expect = [
+            "0: u=18446744073709551615",
+            "1: u=9223372036854775808",
+            "2: u=7",
+            "3: u=NULL",
+            "4: u=NULL",
+            "5: u=NULL",
+            "6: u=NULL",
+        ];
+        assert_eq!(rows, expect, "{cast}");
+        let rows = run(&format!("SELECT 1 AS x FROM logs WHERE {cast} > 9"), lines);
+        assert_eq!(rows, ["0: x=1", "1: x=1"]);
+    }
+}
+
+#[test]
 fn every_form_of_comparison_agrees_with_the_oracle() {
     let integers = integers();
     let lines: Vec<String> = integers

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, StringViewBuilder,
-    TimestampNanosecondArray,
+    TimestampNanosecondArray, UInt64Array,
 };
 use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
@@ -19,6 +19,11 @@ use super::counts::count_none;
 pub(super) fn to_int64(values: &Values<'_>, rows: usize) -> ArrayRef {
     let integer = |row| count_none(values.get(row)?.number()?.to_i64());
     Arc::new((0..rows).map(integer).collect::<Int64Array>())
+}
+
+pub(super) fn to_uint64(values: &Values<'_>, rows: usize) -> ArrayRef {
+    let integer = |row| count_none(values.get(row)?.number()?.to_u64());
+    Arc::new((0..rows).map(integer).collect::<UInt64Array>())
 }
 
 pub(super) fn to_float64(values: &Values<'_>, rows: usize) -> ArrayRef {

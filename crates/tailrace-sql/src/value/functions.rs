@@ -54,12 +54,13 @@ pub(crate) enum Function {
     /// As a key's value becomes a time: the magnitude of a number tells its unit.
     ToTimestamp,
     ToInt64,
+    ToUint64,
     ToFloat64,
     ToBoolean,
     ToText,
 }
 
-const ALL: [Function; 22] = [
+const ALL: [Function; 23] = [
     Function::Value,
     Function::JsonGet,
     Function::Compute(Operation::Add),
@@ -79,6 +80,7 @@ const ALL: [Function; 22] = [
     Function::Least,
     Function::ToTimestamp,
     Function::ToInt64,
+    Function::ToUint64,
     Function::ToFloat64,
     Function::ToBoolean,
     Function::ToText,
@@ -117,6 +119,7 @@ impl Function {
             Function::Greatest => "#greatest",
             Function::Least => "#least",
             Function::ToInt64 => "#to_int64",
+            Function::ToUint64 => "#to_uint64",
             Function::ToFloat64 => "#to_float64",
             Function::ToBoolean => "#to_boolean",
             Function::ToText => "#to_text",
@@ -190,6 +193,7 @@ impl ScalarUDFImpl for OfValues {
             Function::Divide | Function::ToFloat64 => DataType::Float64,
             Function::Compare => DataType::Int8,
             Function::ToInt64 | Function::IndexOf => DataType::Int64,
+            Function::ToUint64 => DataType::UInt64,
             Function::ToBoolean | Function::Distinct | Function::In | Function::Between => {
                 DataType::Boolean
             }
@@ -243,6 +247,7 @@ impl OfValues {
             Function::Value => convert::to_value(all(0)?, rows),
             Function::ToText => convert::to_text(&all(0)?, rows),
             Function::ToInt64 => Ok(convert::to_int64(&Values::new(&all(0)?)?, rows)),
+            Function::ToUint64 => Ok(convert::to_uint64(&Values::new(&all(0)?)?, rows)),
             Function::ToFloat64 => Ok(convert::to_float64(&Values::new(&all(0)?)?, rows)),
             Function::ToTimestamp => Ok(convert::to_timestamp(&Values::new(&all(0)?)?, rows)),
             Function::ToBoolean => Ok(convert::to_boolean(&Values::new(&all(0)?)?, rows)),

@@ -97,11 +97,20 @@ impl Number {
 
     /// The 64-bit integer that it is exactly.
     pub(crate) fn to_i64(self) -> Option<i64> {
+        self.to_integer()?.try_into().ok()
+    }
+
+    /// The unsigned 64-bit integer that it is exactly.
+    pub(crate) fn to_u64(self) -> Option<u64> {
+        self.to_integer()?.try_into().ok()
+    }
+
+    fn to_integer(self) -> Option<i128> {
         match self {
-            Number::Integer(integer) => i64::try_from(integer).ok(),
+            Number::Integer(integer) => Some(integer),
             Number::Float(float) => {
                 let is_exact = float.fract() == 0.0 && float.abs() < FLOAT_EXACT_MAX;
-                is_exact.then_some(float as i64)
+                is_exact.then_some(float as i128)
             }
             Number::Beyond(_) => None,
         }
