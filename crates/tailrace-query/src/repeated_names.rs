@@ -127,12 +127,9 @@ fn name_of(item: &SelectItem) -> Option<&[Ident]> {
 
 /// Whether two names are the same, unless each is of a table of its own.
 fn is_same(one: &[Ident], other: &[Ident]) -> bool {
-    let value = |name: &Ident| name.value.clone();
-    one.last().map(value) == other.last().map(value)
-        && (one.len() == 1 || other.len() == 1 || {
-            let tables = [one, other].map(|it| it[it.len() - 2].value.clone());
-            tables[0] == tables[1]
-        })
+    // The name, and that of the table where both have one.
+    let mut parts = one.iter().rev().zip(other.iter().rev()).take(2);
+    parts.all(|(one, other)| one.value == other.value)
 }
 
 fn rename(item: &mut SelectItem, name: Ident) {
