@@ -106,7 +106,7 @@ fn lock(file: &File, path: &Path) -> Result<io::Result<()>, Kind> {
 }
 
 /// Whether a disk can be read and not be written, for now.
-fn is_full_or_read_only(error: &io::Error) -> bool {
+pub(super) fn is_full_or_read_only(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(
         error.kind(),

@@ -1,5 +1,9 @@
 //! Directories that are held, lost, open to others, full and read-only.
 #![allow(clippy::unwrap_used)]
+
+use rustix::io::Errno;
+
+use super::locks::is_full_or_read_only;
 use super::*;
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::segment::SegmentId;
 use super::*;
 
 const FAR: Duration = Duration::from_secs(20);
