@@ -54,7 +54,8 @@ fn reason(outcome: Outcome) -> String {
         Outcome::Retry { reason, .. }
         | Outcome::TooLarge { reason }
         | Outcome::Refused { reason }
-        | Outcome::Hold { reason } => reason,
+        | Outcome::Hold { reason }
+        | Outcome::Closed { reason } => reason,
         Outcome::Delivered { .. } => panic!("delivered"),
     }
 }

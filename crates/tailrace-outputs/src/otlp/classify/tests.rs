@@ -76,7 +76,7 @@ fn every_grpc_code_has_its_outcome() {
                 [1, 4, 10, 11, 14, 15].contains(&code) && cause == RetryCause::Unavailable
             }
             Outcome::Refused { .. } => code == 3,
-            Outcome::TooLarge { .. } => false,
+            Outcome::TooLarge { .. } | Outcome::Closed { .. } => false,
             Outcome::Hold { .. } => ![0, 1, 3, 4, 10, 11, 14, 15].contains(&code),
         };
         assert!(right, "{code}");
