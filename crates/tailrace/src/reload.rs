@@ -140,6 +140,14 @@ impl Reloader {
                 return Err(text);
             }
         };
+        let needs_restart = needs_restart(&self.start.config, &config);
+        let hash = self.start.files.hash();
+        completed(&self.status, hash, needs_restart.clone(), || {
+            self.start.token.set(config.admin.token.clone());
+            self.start.view.keep_examples(config.admin.examples);
+            self.start.telemetry.replace(telemetry);
+        })?;
+        // Sent as the new config says.
         info!(
             unchanged = reloaded.unchanged.join(","),
             changed = reloaded.changed.join(","),
@@ -147,16 +155,9 @@ impl Reloader {
             removed = reloaded.removed.join(","),
             "config reloaded"
         );
-        let needs_restart = needs_restart(&self.start.config, &config);
-        for key in &needs_restart {
+        for key in needs_restart {
             warn!("{key} was changed, which needs a restart; the rest of the config is in use");
         }
-        let hash = self.start.files.hash();
-        completed(&self.status, hash, needs_restart, || {
-            self.start.token.set(config.admin.token.clone());
-            self.start.view.keep_examples(config.admin.examples);
-            self.start.telemetry.replace(telemetry);
-        })?;
         Ok(reloaded)
     }
 

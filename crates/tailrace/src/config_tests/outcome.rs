@@ -259,9 +259,9 @@ mod condition_tests {
     fn what_is_wrong_with_a_condition_is_in_the_text_of_the_user() {
         assert!(condition(&Sql::plain("t", "a = 1 -- one")).is_ok());
         for (sql, line, column) in [
-            ("status >=", 1, 9),
+            ("status >=", 1, 10),
             ("status = 500)", 1, 13),
-            ("(status = 500", 1, 13),
+            ("(status = 500", 1, 14),
             ("status = 1\nORDER BY status", 2, 1),
         ] {
             let wrong = condition(&Sql::plain("t", sql)).err().unwrap();

@@ -277,7 +277,7 @@ fn sql_that_names_an_unknown_function_does_not_start() {
     assert_eq!(output.status.code(), Some(78));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("tailrace.yaml:") && said.contains("upper"),
+        said.contains("tailrace.yaml") && said.contains("upper"),
         "{said}"
     );
 }
