@@ -1,8 +1,10 @@
 //! What DataFusion 55 answers wrongly, in pipelines and in queries over files: mended in its plans, before it optimizes them.
 
 mod casts;
+mod coarse_time;
 mod date_part;
 mod date_trunc;
+mod decimal_float;
 mod float_time;
 mod functions;
 mod interval;
@@ -38,7 +40,12 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             float_time::cast_as_seconds,
         )),
         Arc::new(EachExpr::new("mended_functions", functions::replaced)),
+        Arc::new(EachExpr::new(
+            "decimals_as_floats",
+            decimal_float::cast_as_text,
+        )),
         Arc::new(EachExpr::new("kept_casts", casts::kept)),
+        Arc::new(EachExpr::new("coarse_times", coarse_time::downwards)),
         Arc::new(EachExpr::new("unknown_is_null", unknown_is_null)),
         Arc::new(EachExpr::new("repeated_keys", repeated_keys::of_aggregate)),
         Arc::new(repeated_keys::OfDistinct),

@@ -44,6 +44,13 @@ pub(super) fn replaced(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
+/// The mended `date_trunc`.
+pub(super) fn date_trunc() -> ScalarUDF {
+    let known = datafusion::functions::datetime::date_trunc();
+    let mend = Mend::DateTrunc;
+    ScalarUDF::new_from_impl(Mended { known, mend })
+}
+
 /// The mended function, if this one is DataFusion's and wrong.
 fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     let mend = match known.name() {

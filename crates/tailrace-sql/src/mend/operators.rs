@@ -41,8 +41,8 @@ impl ExprPlanner for Planner {
                 if !is_sum
                     && decimal.is_decimal()
                     && float.is_floating()
-                    && !is_short(left)
-                    && !is_short(right) =>
+                    && !is_exact(decimal, left)
+                    && !is_exact(decimal, right) =>
             {
                 (float64(left), float64(right))
             }
@@ -109,14 +109,22 @@ fn time(date: &Expr) -> Expr {
     )
 }
 
-/// Whether this is a literal float with at most 15 digits before and behind the point.
-fn is_short(float: &Expr) -> bool {
+/// Whether this is a literal float that DataFusion makes the same decimal of: both have at most 15 digits behind the point, and it has as
+/// many before it.
+fn is_exact(decimal: &DataType, float: &Expr) -> bool {
+    let has_few = match decimal {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale <= 15,
+        _ => false,
+    };
     match float {
-        Expr::Negative(float) => is_short(float),
+        Expr::Negative(float) => is_exact(decimal, float),
         Expr::Literal(ScalarValue::Float64(Some(float)), _) => {
             let text = float.abs().to_string();
             let (whole, behind) = text.split_once('.').unwrap_or((&text, ""));
-            whole.len() <= 15 && behind.len() <= 15
+            has_few && whole.len() <= 15 && behind.len() <= 15
         }
         _ => false,
     }
