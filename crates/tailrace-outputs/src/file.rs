@@ -2,11 +2,12 @@
 //! a new one. It never rotates. What a failed write left is taken back or, where that fails as well, ended as a line of its
 //! own before the next payload.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -32,7 +33,7 @@ section! {
     /// Appends records to a file, one JSON object per line.
     pub struct FileOutput {
         /// The file. If it does not exist, it is created with mode 0640, and its directories with mode 0750. A named pipe
-        /// works too: the output waits until somebody reads it, and what the reader takes counts as delivered.
+        /// works too: the output waits until somebody reads it. What is in the pipe counts as delivered, so that 64 KiB may be lost when its reader ends.
         path: PathBuf = FilePath, required("/var/tmp/records.ndjson");
     }
 }
@@ -76,17 +77,34 @@ struct Appender {
 
 struct Inner {
     path: PathBuf,
-    file: Mutex<Option<File>>,
+    file: Slot,
+}
+
+/// The file while it is open.
+type Slot = Arc<Mutex<Option<File>>>;
+
+/// Of each file the slot that all who append to it share: a write that a reload gave up, since the reader of a named pipe is slow, goes on, and
+/// the next one must not begin within its lines.
+static SLOTS: Mutex<BTreeMap<PathBuf, Weak<Mutex<Option<File>>>>> = Mutex::new(BTreeMap::new());
+
+fn slot(path: &Path) -> Slot {
+    let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    slots.retain(|_, slot| slot.strong_count() > 0);
+    if let Some(slot) = slots.get(path).and_then(Weak::upgrade) {
+        return slot;
+    }
+    let slot = Slot::default();
+    slots.insert(path.to_owned(), Arc::downgrade(&slot));
+    slot
 }
 
 impl Appender {
     /// For the file at `path`; it is made, with its folder, at the first write.
     fn new(path: impl Into<PathBuf>) -> Appender {
+        let path = path.into();
+        let file = slot(&path);
         Appender {
-            inner: Arc::new(Inner {
-                path: path.into(),
-                file: Mutex::new(None),
-            }),
+            inner: Arc::new(Inner { path, file }),
         }
     }
 }
@@ -235,6 +253,7 @@ mod tests {
     use std::fs::File;
     use std::io::{self, Read, Write};
     use std::os::unix::fs::OpenOptionsExt;
+    use std::sync::Arc;
 
     use bytes::Bytes;
 
@@ -387,6 +406,31 @@ mod tests {
         std::fs::set_permissions(&path, open_to_all).unwrap();
         assert_eq!(write(&Appender::new(&path), "2\n").await, WRITTEN);
         assert_eq!(mode(&path) & 0o777, 0o666);
+    }
+
+    #[tokio::test]
+    async fn whole_writes_of_two_outputs_follow_each_other_in_a_named_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        // Reading and writing, so that opening does not wait for the output.
+        let mut reader = File::options().read(true).write(true).open(&path).unwrap();
+        let line = |letter: &str| letter.repeat(300_000) + "\n";
+        let (given_up, next) = (Appender::new(&path), Appender::new(&path));
+        let first = Arc::clone(&given_up.inner);
+        let first = std::thread::spawn(move || first.append(line("a").as_bytes()));
+        // The first one has begun.
+        let mut all = vec![0];
+        reader.read_exact(&mut all).unwrap();
+        let second = Arc::clone(&next.inner);
+        let second = std::thread::spawn(move || second.append(line("b").as_bytes()));
+        let mut rest = vec![0; 600_001];
+        reader.read_exact(&mut rest).unwrap();
+        all.extend(rest);
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+        assert!(all == (line("a") + &line("b")).into_bytes());
     }
 
     #[tokio::test]

@@ -48,8 +48,10 @@ impl VisitorMut for Names {
                 continue;
             };
             let Some(last) = name.last() else { continue };
+            // A name that was written is meant: around it, or in ORDER BY, it would be another column's.
+            let is_written = matches!(item, SelectItem::ExprWithAlias { .. });
             let is_taken = taken.contains(&last.value);
-            if !is_taken && !known.iter().any(|other| is_same(other, &name)) {
+            if is_written || !is_taken && !known.iter().any(|other| is_same(other, &name)) {
                 known.push(name);
                 continue;
             }
@@ -67,7 +69,8 @@ impl Names {
     /// The names that the stars of a SELECT stand for, as far as they are known.
     fn of_stars(&self, select: &ast::Select) -> HashSet<String> {
         let joined = |it: &ast::TableWithJoins| {
-            let joins = it.joins.iter().map(|join| join.relation.clone());
+            let joins = it.joins.iter().filter(|join| !keeps_the_left(join));
+            let joins = joins.map(|join| join.relation.clone());
             std::iter::once(it.relation.clone()).chain(joins).collect()
         };
         let tables: Vec<TableFactor> = select
@@ -133,14 +136,19 @@ fn is_same(one: &[Ident], other: &[Ident]) -> bool {
 }
 
 fn rename(item: &mut SelectItem, name: Ident) {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => *alias = name,
-        SelectItem::UnnamedExpr(expr) => {
-            let expr = expr.clone();
-            *item = SelectItem::ExprWithAlias { expr, alias: name };
-        }
-        _ => {}
+    if let SelectItem::UnnamedExpr(expr) = item {
+        let expr = expr.clone();
+        *item = SelectItem::ExprWithAlias { expr, alias: name };
     }
+}
+
+/// Whether a join has no column of the table on its right.
+fn keeps_the_left(join: &ast::Join) -> bool {
+    use ast::JoinOperator::{Anti, LeftAnti, LeftSemi, Semi};
+    matches!(
+        join.join_operator,
+        Semi(_) | LeftSemi(_) | Anti(_) | LeftAnti(_)
+    )
 }
 
 /// What a table is called in its SELECT.

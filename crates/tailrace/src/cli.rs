@@ -271,6 +271,7 @@ fn print_diagnostics(out: &mut dyn Write, found: &[Diagnostic]) -> io::Result<()
 fn log_diagnostic(diagnostic: &Diagnostic) {
     let has_place = diagnostic.line > 0;
     error!(
+        target: logging::UNLIMITED,
         file = %diagnostic.file.display(),
         line = has_place.then_some(diagnostic.line),
         column = has_place.then_some(diagnostic.column),

@@ -28,6 +28,7 @@ use crate::{printed, style};
 mod limit;
 pub(crate) mod ring;
 
+pub(crate) use limit::UNLIMITED;
 use limit::{Limiter, Verdict};
 
 /// Options for own logs, shared by all commands.

@@ -22,6 +22,9 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// How many different messages of one place pass in a window.
 const DIFFERENT_MAX: usize = 20;
 
+/// The target of what always passes: the errors of a config, with which the process ends.
+pub(crate) const UNLIMITED: &str = "tailrace::config";
+
 #[derive(Debug, Default)]
 pub(super) struct Limiter {
     places: Mutex<HashMap<Identifier, Place>>,
@@ -48,7 +51,8 @@ struct Place {
 impl Limiter {
     /// Decides about an event that happens at `now`.
     pub(super) fn check(&self, event: &Event<'_>, now: Duration) -> Verdict {
-        if *event.metadata().level() > Level::INFO {
+        let metadata = event.metadata();
+        if *metadata.level() > Level::INFO || metadata.target() == UNLIMITED {
             return Verdict::Pass { suppressed: 0 };
         }
         let mut fields = FieldHash(DefaultHasher::new());

@@ -70,9 +70,6 @@ pub fn unreadable(config: &FileConfig, time_max: Duration) -> Result<Unreadable,
         .map(|(path, error)| Denied::new(path, what_to_do(path, error)))
         .collect();
     for (path, _) in std::mem::take(&mut found.files) {
-        if denied.len() >= DENIED_MAX {
-            break;
-        }
         if end.is_some_and(|end| Instant::now() >= end) {
             found.is_cut_short = true;
             break;

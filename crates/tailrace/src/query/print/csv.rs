@@ -13,7 +13,7 @@ use arrow_json::writer::LineDelimited;
 use super::json;
 
 /// Appends rows, after the names of their columns if there is to be a header. NULL is nothing, and an empty text is `""`, as
-/// PostgreSQL and DuckDB write them.
+/// PostgreSQL and DuckDB write them; where it is the only value of a row, it is `""` too.
 ///
 /// # Errors
 ///
@@ -48,10 +48,14 @@ pub(super) fn csv(
             if at > 0 {
                 out.push(delimiter);
             }
+            text.clear();
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                // Readers skip lines without anything.
+                if columns.len() == 1 {
+                    add(&text, delimiter, out);
+                }
                 continue;
             }
-            text.clear();
             let shown = formatter.value(row).write(&mut text);
             shown.context("a value has no form in CSV")?;
             add(&text, delimiter, out);
@@ -111,4 +115,24 @@ fn texts(column: &ArrayRef) -> anyhow::Result<StringArray> {
     Ok(values
         .map(|(at, line)| value(line).filter(|_| column.is_valid(at)))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_row_of_one_null_is_a_line_that_readers_see() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("")]));
+        let one = RecordBatch::try_from_iter([("t", Arc::clone(&texts))]).unwrap();
+        let two = RecordBatch::try_from_iter([("t", Arc::clone(&texts)), ("u", texts)]).unwrap();
+        let written = |batch| {
+            let mut out = Vec::new();
+            csv(batch, b',', false, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(&one), "a\n\"\"\n\"\"\n");
+        assert_eq!(written(&two), "a,a\n,\n\"\",\"\"\n");
+    }
 }
