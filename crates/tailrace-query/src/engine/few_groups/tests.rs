@@ -1,7 +1,8 @@
 //! Few groups and many, beside DataFusion's own step.
 
 use arrow::array::{
-    ArrayRef, Float64Array, Int8Array, StringViewArray, TimestampNanosecondArray, UInt32Array,
+    ArrayRef, Date32Array, Float64Array, Int8Array, StringViewArray, TimestampNanosecondArray,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::functions_aggregate::average::avg_udaf;
@@ -16,6 +17,7 @@ use proptest::prelude::*;
 use super::numbers::NUMBERS_MAX;
 use super::table::{self, Table};
 use super::*;
+use crate::aggregates::mended;
 use crate::engine::testing::{in_batches, run};
 
 type Row = (Option<String>, Option<i64>, i8, Option<i64>);
@@ -28,7 +30,13 @@ fn batch(rows: &[Row]) -> RecordBatch {
         .iter()
         .map(|row| row.3.map(|value| value as f64))
         .collect();
-    let columns: [(_, ArrayRef, _); 4] = [
+    let date: Date32Array = rows.iter().map(|row| row.3.map(|day| day as i32)).collect();
+    let port: UInt16Array = rows.iter().map(|row| Some(row.2 as u16)).collect();
+    let id: UInt64Array = rows.iter().map(|row| row.1.map(|id| id as u64)).collect();
+    let columns: [(_, ArrayRef, _); 7] = [
+        ("date", Arc::new(date), true),
+        ("port", Arc::new(port), true),
+        ("id", Arc::new(id), true),
         ("text", Arc::new(text), true),
         ("time", Arc::new(time.with_timezone("UTC")), true),
         ("number", Arc::new(number), true),
@@ -99,7 +107,9 @@ fn results(step: Arc<dyn ExecutionPlan>, of: &AggregateExec, bytes: usize) -> Ve
 }
 
 fn aggregates() -> Vec<(Arc<AggregateUDF>, bool)> {
+    let sum = mended().into_iter().find(|of| of.name() == "sum");
     vec![
+        (Arc::new(sum.unwrap()), false),
         (count_udaf(), false),
         (count_udaf(), true),
         (max_udaf(), false),
@@ -128,7 +138,7 @@ proptest! {
     #[test]
     fn groups_are_those_of_datafusion(
         rows in rows(),
-        keys in prop::sample::subsequence(vec!["text", "time", "number"], 1..=3),
+        keys in prop::sample::subsequence(vec!["text", "time", "number", "date", "port", "id"], 1..=6),
         batch_rows in 1_usize..70,
         bytes in prop_oneof![Just(usize::MAX), 0..20_000_usize],
         is_first in any::<bool>(),
