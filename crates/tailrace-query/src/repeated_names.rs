@@ -38,7 +38,8 @@ impl VisitorMut for Names {
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
         let items = &select.projection;
-        let mut taken = self.of_stars(select);
+        let of_stars = self.of_stars(select);
+        let mut taken = of_stars.clone();
         let named = items.iter().filter_map(|item| name_of(item)?.last());
         let written: HashSet<_> = named.map(|name| name.value.clone()).collect();
         // Those that a table parts, as `a.id` and `b.id`.
@@ -48,8 +49,9 @@ impl VisitorMut for Names {
                 continue;
             };
             let Some(last) = name.last() else { continue };
-            // A name that was written is meant: around it, or in ORDER BY, it would be another column's.
-            let is_written = matches!(item, SelectItem::ExprWithAlias { .. });
+            // A written name is meant: around it, or in ORDER BY, it would be that of the table's column.
+            let is_written =
+                matches!(item, SelectItem::ExprWithAlias { .. }) && of_stars.contains(&last.value);
             let is_taken = taken.contains(&last.value);
             if is_written || !is_taken && !known.iter().any(|other| is_same(other, &name)) {
                 known.push(name);
@@ -136,9 +138,13 @@ fn is_same(one: &[Ident], other: &[Ident]) -> bool {
 }
 
 fn rename(item: &mut SelectItem, name: Ident) {
-    if let SelectItem::UnnamedExpr(expr) = item {
-        let expr = expr.clone();
-        *item = SelectItem::ExprWithAlias { expr, alias: name };
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => *alias = name,
+        SelectItem::UnnamedExpr(expr) => {
+            let expr = expr.clone();
+            *item = SelectItem::ExprWithAlias { expr, alias: name };
+        }
+        _ => {}
     }
 }
 
