@@ -100,7 +100,7 @@ async fn grouped(
         AggregateOutputMode::Final => groups.results(Arc::clone(&schema))?,
         AggregateOutputMode::Partial => groups.states(Arc::clone(&schema))?,
     };
-    let rows = stream::once(async move {
+    let rows = stream::iter((rows.num_rows() > 0).then_some(rows)).map(move |rows| {
         // Held until the groups are taken.
         let _ = &memory;
         Ok(rows)
