@@ -37,7 +37,7 @@ const BYTES_MIN: u64 = 12;
 /// Rows that are decoded at once. A batch holds the decompressed pages of all columns that its texts are views of: where a condition
 /// leaves few rows of each page, these are many.
 const BATCH_ROWS: usize = 2048;
-const BATCH_ROWS_OF_CONDITION: usize = 512;
+const BATCH_ROWS_OF_CONDITION: usize = 1024;
 
 /// Some Parquet files.
 #[derive(Debug)]
