@@ -4,9 +4,9 @@ Usage: python3 queries.py --agent target/release/tailrace [--lines N] [--runs N]
        [--forms lines parquet] [--peers P ...] [--out FILE [--plots DIR]]
 
 Every answer is compared with DuckDB's before the clock starts. CPU seconds and peak memory are those of the whole process, as the
-kernel counts them; of those of the peers' CPU what Python takes to start with the library is subtracted. What is printed while the
-clock runs goes to /dev/null. Prints medians as a table in Markdown, appends every run to FILE as CSV, and has the agent draw its rows
-into DIR: CPU seconds, wall seconds and peak memory.
+kernel counts them; of those of the peers' CPU what Python takes to start with the library, on as many processors, is subtracted. What
+is printed while the clock runs goes to /dev/null. Prints medians as a table in Markdown, appends every run to FILE as CSV, and has the
+agent draw its rows into DIR: CPU seconds, wall seconds and peak memory.
 """
 
 import argparse
@@ -167,7 +167,7 @@ def measure(args, shape, name, logs, teams, threads):
     """The runs of one query by each engine, in turns, once all answers are the same."""
     commands = {"tailrace": tailrace(args.agent, name, logs, teams, threads)}
     commands |= {peer: python(peer, name, logs, teams, threads) for peer in args.peers}
-    idle = {peer: statistics.median(run_process(start(peer))[1] for _ in range(3)) for peer in args.peers}
+    idle = {peer: statistics.median(run_process(start(peer, threads))[1] for _ in range(5)) for peer in args.peers}
     expected = None
     for engine, command in commands.items():
         printed = run_process(command, {"COMPARED": "1"})[0]
@@ -187,12 +187,13 @@ def measure(args, shape, name, logs, teams, threads):
 def tailrace(agent, name, logs, teams, threads):
     sql = QUERIES[name][0].format(logs="logs", teams=f"'{teams}'")
     form = "arrow" if name == "all to Arrow" else "jsonl"
-    # Threads are those of the processors that a process may use.
-    return ["taskset", "-c", cores(threads), agent, "query", sql, str(logs), "-o", form]
+    return on_cores(threads, [agent, "query", sql, str(logs), "-o", form])
 
 
-def cores(threads):
-    return ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
+def on_cores(threads, command):
+    """A command that has as many processors as threads: the agent's threads are those of the processors that it may use."""
+    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
+    return ["taskset", "-c", cores, *command]
 
 
 def python(peer, name, logs, teams, threads):
@@ -210,7 +211,7 @@ def python(peer, name, logs, teams, threads):
         tables = {"logs": f"file('{logs}', '{form}')", "teams": f"file('{teams}', 'CSVWithNames')"}
         sql = (chdb_sql or sql).format(**tables) + f" SETTINGS max_threads = {threads}"
         ask = f"import chdb; show(chdb.query({sql!r}, 'ArrowTable'))"
-    return ["taskset", "-c", cores(threads), *show_and(ask)]
+    return on_cores(threads, show_and(ask))
 
 
 def show_and(ask):
@@ -222,8 +223,9 @@ def is_parquet(path):
     return path.suffix == ".parquet"
 
 
-def start(peer):
-    return [sys.executable, "-c", f"{SHOW}\nimport {peer}, pyarrow"]
+def start(peer, threads):
+    """What is subtracted: the start on as many processors, because libraries start a thread for each, which cost more on two."""
+    return on_cores(threads, show_and(f"import {peer}, pyarrow"))
 
 
 def run_process(command, environment=None, is_read=True):
