@@ -34,10 +34,12 @@ use crate::store::object::Object;
 /// Two marks and the length of what the footer says.
 const BYTES_MIN: u64 = 12;
 
-/// Rows that are decoded at once. A batch holds the decompressed pages of all columns that its texts are views of: where a condition
-/// leaves few rows of each page, these are many.
+/// Rows that are decoded at once.
 const BATCH_ROWS: usize = 2048;
-const BATCH_ROWS_OF_CONDITION: usize = 1024;
+/// A batch holds the decompressed pages of all columns that its texts are views of: where a condition leaves few rows of each page, these
+/// are many. So batches with a condition have fewer rows the more columns they have.
+const BATCH_CELLS: usize = 8192;
+const BATCH_ROWS_MIN: usize = 512;
 
 /// Some Parquet files.
 #[derive(Debug)]
@@ -252,9 +254,10 @@ impl TableProvider for ParquetTable {
         let source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(options)
             .with_parquet_file_reader_factory(Arc::new(reader));
+        let columns = projection.map_or(table_schema.fields().len(), Vec::len);
         let batch_rows = match others.is_empty() {
             true => BATCH_ROWS,
-            false => BATCH_ROWS_OF_CONDITION,
+            false => (BATCH_CELLS / columns.max(1)).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
         };
         let config = FileScanConfigBuilder::new(self.store.url.clone(), Arc::new(source))
             .with_file_groups(groups)

@@ -2,6 +2,7 @@
 
 mod environment;
 pub(crate) mod list;
+mod local;
 pub(crate) mod object;
 
 use std::fmt;
@@ -15,10 +16,11 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::SpawnedReqwestConnector;
 use object_store::gcp::GoogleCloudStorageBuilder;
-use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
+
+use self::local::LocalFiles;
 
 /// How long an answer is waited for, all retries included.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,7 +45,7 @@ impl Store {
     pub(crate) fn local() -> Store {
         Store {
             url: ObjectStoreUrl::local_filesystem(),
-            objects: Arc::new(LocalFileSystem::new()),
+            objects: Arc::new(LocalFiles::default()),
         }
     }
 
