@@ -42,6 +42,7 @@ mod kept_share;
 mod mend;
 mod row_wise;
 mod selected;
+mod sha256;
 
 pub use any_query::parse_query;
 pub use branch::{Branch, Conjunct, Output, OutputValue, When};
@@ -57,6 +58,7 @@ pub use pushdown::Pushdown;
 pub use query::Query;
 pub use selected::{FailedOutput, Rows, Selected};
 pub use session::nearest;
+pub use sha256::sha256;
 pub use tailrace_model::json::Step;
 pub use tailrace_model::needle::{Needle, Needles};
 pub use tailrace_model::reserved::Reserved;

@@ -31,6 +31,7 @@ use futures::FutureExt;
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
 use crate::mend::{mend_functions, mending_planner, mending_rules};
+use crate::sha256::sha256;
 use crate::value;
 
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
@@ -91,6 +92,7 @@ impl Made {
         for udf in value::all() {
             context.register_udf(udf);
         }
+        context.register_udf(sha256());
         // These tell of files, which a batch has none of.
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);

@@ -7,7 +7,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use tailrace_sql::{mend_functions, mending_planner, mending_rules};
+use tailrace_sql::{mend_functions, mending_planner, mending_rules, sha256};
 
 use super::compared_keys::ComparedKeys;
 use super::rules::rules;
@@ -88,6 +88,7 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     context
         .register_expr_planner(mending_planner())
         .context("a planner cannot be registered")?;
+    context.register_udf(sha256());
     mend_functions(&mut context).context("functions cannot be mended")?;
     for mended in mended() {
         context.register_udaf(mended);
