@@ -27,6 +27,8 @@ const ROWS_SAMPLED: usize = 1000;
 /// What is read of a file, and of each of several.
 const HEAD_BYTES: u64 = 1 << 20;
 const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
+/// More is read where rows are long, up to this.
+const HEAD_BYTES_MAX: u64 = 64 << 20;
 
 const QUOTES: &str = "a value that begins with a quote ends with one; a quote within it is doubled";
 
@@ -83,12 +85,19 @@ impl Head {
     ///
     /// The file cannot be read, is compressed, or its first rows are no table.
     pub(crate) fn read(input: &Input, is_one_of_many: bool) -> Result<Option<Head>, Error> {
-        let size = match is_one_of_many {
-            true => HEAD_BYTES_OF_MANY,
-            false => HEAD_BYTES,
+        // The types of one of many files come from all of them.
+        let (mut size, rows_min) = match is_one_of_many {
+            true => (HEAD_BYTES_OF_MANY, 1),
+            false => (HEAD_BYTES, ROWS_SAMPLED),
         };
-        let mut bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
         let name = input.name();
+        let mut bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
+        // The first line, and the last row, of which there may be more.
+        while bytes.len() as u64 == size && lines_in(&bytes) < rows_min + 2 && size < HEAD_BYTES_MAX
+        {
+            size *= 4;
+            bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
+        }
         if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
             return Err(Error::failure(format!(
                 "{name}: a compressed table cannot be read; decompress it first"
@@ -150,6 +159,11 @@ impl Head {
             delimiter,
         }))
     }
+}
+
+/// As many lines as rows, or more: values may have line ends.
+fn lines_in(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', bytes).count()
 }
 
 /// The type of a column that has the values of two; text has all.

@@ -55,19 +55,22 @@ use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::group_keys::written_out;
 use crate::in_subquery::answered;
 use crate::input::Input;
+use crate::leads::as_lags;
 use crate::like_escape::with_backslashes;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
+use crate::order_names;
 use crate::reader::Once;
 use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
 use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::star::left_out;
-use crate::unsupported::{check_counts, check_joins};
+use crate::unsupported::{check_counts, check_joins, check_plan};
+use crate::wide_literals::as_decimals;
 use crate::wide_star::{Star, folded};
 use crate::wildcard::without_added;
 
@@ -164,6 +167,7 @@ impl Engine {
             check_has_columns(&plan)?;
         }
         check_offsets(&plan)?;
+        check_plan(&plan, sql)?;
         let plan = paired(plan).and_then(told_apart).and_then(answered);
         let plan = plan.map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
@@ -297,7 +301,10 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     of_left(query);
     with_backslashes(query)?;
     written_out(query)?;
+    order_names::check(query, &tables.columns)?;
     named(query);
+    as_lags(query)?;
+    as_decimals(query);
     let star = folded(query, &tables.columns);
     told_apart_by_name(query, tables.columns);
     apart(query);

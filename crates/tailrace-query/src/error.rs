@@ -5,6 +5,7 @@ mod clauses;
 mod fields;
 mod memory;
 mod operators;
+mod patterns;
 mod planning;
 mod running;
 mod words;
@@ -15,6 +16,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 
 pub(crate) use self::planning::{check_operands, place_of};
 pub(crate) use self::running::{Ran, reads_lines};
+use crate::unsupported::conflict;
 
 /// What helps where a line of a CSV file has more or fewer fields than the others.
 pub(crate) const CSV_LINE: &str = "give every line as many fields as the header has; a value with a comma or a quote stands in double quotes";
@@ -102,6 +104,8 @@ impl Error {
         let text = text_of(error);
         planning::refused(&text, sql, has_lines)
             .or_else(|| moving_frame(&text, sql))
+            .or_else(|| of_orders(&text, sql))
+            .or_else(|| patterns::refused_regex(&text, sql))
             .unwrap_or_else(|| Error::usage(without_appeal(&text)))
     }
 
@@ -111,6 +115,9 @@ impl Error {
             return memory::exhausted(text, memory_bytes);
         }
         let text = text_of(error);
+        if text.contains("ran out of memory with no aggregated groups") {
+            return memory::exhausted("", memory_bytes);
+        }
         memory::of_disk(&text)
             .or_else(|| ran.explained(&text))
             .or_else(|| moving_frame(&text, ran.sql))
@@ -142,6 +149,12 @@ impl Error {
         write!(out, "  {text}\n  {before}^").ok()?;
         Some(out)
     }
+}
+
+/// Aggregates that want their rows in orders that cannot both be had.
+fn of_orders(text: &str, sql: &str) -> Option<Error> {
+    text.contains("Conflicting ordering requirements")
+        .then(|| conflict(sql))
 }
 
 /// An aggregate that cannot forget values, in a window that leaves rows behind.

@@ -1,5 +1,7 @@
 //! What DataFusion would answer wrongly, and is refused.
 
+mod plans;
+
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -7,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use tailrace_sql::walk::{first, walk};
 
+pub(crate) use self::plans::{check_plan, conflict};
 use crate::error::{Error, place_of};
 
 /// Refuses USING and NATURAL in an outer join that keeps rows of the table on its right, unless the column that both tables share is

@@ -34,6 +34,19 @@ fn check_csv(lines: &str, message: &str, hint: &str) {
     assert!(!error.is_usage);
 }
 
+/// Types come from the first 1,000 rows, however long they are.
+#[test]
+fn types_come_from_long_rows_too() {
+    let long = "x".repeat(1_100_000);
+    let read = of_csv(&format!("a,b\n{long},9\ny,10\n"), &[]).unwrap();
+    assert_eq!(read.lines().last(), Some("{\"a\":\"y\",\"b\":10}"));
+    let rows: String = (0..900)
+        .map(|n| format!("{},{n}\n", "x".repeat(2000)))
+        .collect();
+    let read = of_csv(&format!("a,b\n{rows}y,2.5\n"), &[]).unwrap();
+    assert_eq!(read.lines().last(), Some("{\"a\":\"y\",\"b\":2.5}"));
+}
+
 #[test]
 fn csv_files_are_named_with_what_is_wrong() {
     let fields = "give every line as many fields as the header has; a value with a comma or a quote stands in double quotes";

@@ -383,6 +383,88 @@ fn clauses_say_what_cannot_stand_in_them() {
 }
 
 #[test]
+fn orders_that_would_be_others_are_refused() {
+    let differ = "aggregates of one SELECT want their rows in different orders";
+    let apart = "compute one of them in a subquery of its own";
+    for sql in [
+        "SELECT string_agg(DISTINCT name, ',' ORDER BY name) x, string_agg(DISTINCT name, ',' ORDER BY name DESC) y FROM logs",
+        "SELECT k, array_agg(name ORDER BY k), array_agg(DISTINCT name ORDER BY name) FROM logs GROUP BY k",
+        "SELECT string_agg(name, ',' ORDER BY name) x, string_agg(dur, ',' ORDER BY dur) y FROM logs",
+    ] {
+        check(sql, differ, Some("ORDER"), apart);
+    }
+    check(
+        "SELECT count(*) OVER (ORDER BY t RANGE BETWEEN INTERVAL '1 month' PRECEDING AND CURRENT ROW) FROM (SELECT CAST('2026-01-01' AS TIMESTAMP) AS t) q",
+        "a frame by RANGE cannot have months or years, which are not equally long",
+        Some("RANGE"),
+        "write days, or join the table with itself",
+    );
+    check(
+        "SELECT -k AS k FROM logs ORDER BY abs(k) LIMIT 2",
+        "`k` in an expression of ORDER BY is a column, and a computed one of the result",
+        Some("k) LIMIT"),
+        "give the computed column another name",
+    );
+    check(
+        "SELECT m % 2 AS m FROM (VALUES (1), (2)) v(m) ORDER BY m + 1",
+        "`m` in an expression of ORDER BY is a column, and a computed one of the result",
+        Some("m + 1"),
+        "give the computed column another name",
+    );
+    check(
+        "SELECT k FROM logs ORDER BY ALL",
+        "ORDER BY ALL is not supported",
+        Some("ALL"),
+        "name the columns, or their places: ORDER BY 1, 2",
+    );
+    check(
+        "SELECT lead(k, 2) IGNORE NULLS OVER () FROM logs",
+        "lead with IGNORE NULLS needs an order of its own",
+        Some("lead"),
+        "write OVER (... ORDER BY ...) behind it",
+    );
+}
+
+#[test]
+fn regular_expressions_are_refused_where_they_stand() {
+    check(
+        "SELECT count(*) FROM logs WHERE name ~ '(x{1000}){1000}'",
+        "a regular expression is too large: compiled it has more than 10485760 bytes",
+        Some("name ~"),
+        "repeat less: (x{1000}){1000} is a million states",
+    );
+    let syntax = "its syntax is that of RE2, without look-around and backreferences";
+    check(
+        "SELECT count(*) FROM logs WHERE name ~ '(?=x)'",
+        "a regular expression is wrong: look-around, including look-ahead and look-behind, is not supported",
+        Some("name ~"),
+        syntax,
+    );
+    check(
+        "SELECT regexp_replace(name, '(', '') FROM logs",
+        "a regular expression is wrong: unclosed group",
+        Some("regexp_replace"),
+        syntax,
+    );
+}
+
+#[test]
+fn times_that_are_none_are_named() {
+    check(
+        "SELECT count(*) FROM (SELECT CAST(d AS DATE) AS d FROM (VALUES ('9999-12-31')) v(d)) q WHERE d < now()",
+        "the date 9999-12-31 becomes a time here, and times have nanoseconds: they are of the years 1677 to 2262",
+        None,
+        "compare it with a date, as `d < DATE '2026-06-01'`, or take times of microseconds: `arrow_cast(d, 'Timestamp(Microsecond, None)')`",
+    );
+    check(
+        "SELECT CAST(t AS TIMESTAMP) AT TIME ZONE 'Europe/Berlin' FROM (VALUES ('2026-10-25 02:30:00')) v(t)",
+        "a local time is not there in its time zone, or twice, as when clocks change",
+        None,
+        "write its offset, as in '2026-10-25T02:30:00+02:00', or leave such times out",
+    );
+}
+
+#[test]
 fn functions_and_names_say_what_is_near() {
     check(
         "SELECT lag(k) FROM logs",

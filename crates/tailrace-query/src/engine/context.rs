@@ -54,6 +54,8 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     settings.optimizer.enable_topk_aggregation = false;
     // An extreme of one column tells the files to leave out rows that another aggregate needs.
     settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    // It takes `b IS TRUE` for one that may be NULL, where it planned one that cannot be.
+    settings.execution.skip_physical_aggregate_schema_check = true;
     footers::configure(&mut settings.execution.parquet);
     // What is kept for merging sorted rows from disk is a part of what is granted.
     let granted = options.memory_bytes / (16 * partitions);

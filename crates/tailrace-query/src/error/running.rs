@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 use tailrace_sql::walk::expressions;
 
 use super::Error;
+use super::patterns::refused_regex;
 use super::planning::{of_literal, place_in, place_of, type_name, unfit};
 use crate::table::Table;
 
@@ -29,6 +30,8 @@ impl Ran<'_> {
             .or_else(|| of_division(text, self))
             .or_else(|| of_overflow(text))
             .or_else(|| of_unit(text, self.sql))
+            .or_else(|| of_time(text))
+            .or_else(|| refused_regex(text, self.sql))
             .or_else(|| of_csv_value(text, self))
             .or_else(|| of_csv_line(text, self))
     }
@@ -99,6 +102,30 @@ impl Ran<'_> {
             ..Error::failure(format!("the text '{text}'{place} is no {shown}"))
         }
     }
+}
+
+/// A date that no time with nanoseconds is, and a local time that a zone has twice or never.
+fn of_time(text: &str) -> Option<Error> {
+    if let Some((_, rest)) = text.split_once("Cannot cast Date32 value ") {
+        let days = rest.split(' ').next()?.parse().ok()?;
+        let date = chrono::NaiveDate::from_epoch_days(days)?;
+        return Some(Error {
+            hint: Some("compare it with a date, as `d < DATE '2026-06-01'`, or take times of microseconds: `arrow_cast(d, 'Timestamp(Microsecond, None)')`".to_owned()),
+            ..Error::failure(format!(
+                "the date {date} becomes a time here, and times have nanoseconds: they are of the years 1677 to 2262"
+            ))
+        });
+    }
+    text.contains("Cannot cast timezone to different timezone")
+        .then(|| Error {
+            hint: Some(
+                "write its offset, as in '2026-10-25T02:30:00+02:00', or leave such times out"
+                    .to_owned(),
+            ),
+            ..Error::failure(
+                "a local time is not there in its time zone, or twice, as when clocks change",
+            )
+        })
 }
 
 /// Whether it is the type that an error names; of times it does not say which.

@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(read[3], bytes[7..90]);
         let whole = ours.get(&location).await.expect("the file");
         assert_eq!(whole.bytes().await.expect("its bytes"), bytes);
-        let error = ours.get_ranges(&location, &[250..257]).await;
+        let beyond = std::slice::from_ref(&(250..257));
+        let error = ours.get_ranges(&location, beyond).await;
         let error = error.expect_err("there are no such bytes").to_string();
         assert!(error.contains("a %25 #b.bin: "), "{error}");
         std::fs::remove_file(&path).expect("removed");

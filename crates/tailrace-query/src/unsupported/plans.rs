@@ -1,0 +1,109 @@
+//! What is seen in the plan of a query.
+
+use arrow::datatypes::IntervalMonthDayNano;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Sort;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
+
+use crate::error::{Error, word_in};
+
+/// Refuses frames of months, and aggregates in different orders of which one is over distinct values.
+///
+/// # Errors
+///
+/// There is one.
+pub(crate) fn check_plan(plan: &LogicalPlan, sql: &str) -> Result<(), Error> {
+    let sql = sql.to_ascii_lowercase();
+    let mut error = None;
+    // The closures give no error.
+    let _ = plan.apply_with_subqueries(|node| {
+        error = error.take().or_else(|| match node {
+            LogicalPlan::Window(window) => window
+                .window_expr
+                .iter()
+                .find_map(|expr| frame_of_months(expr, &sql)),
+            LogicalPlan::Aggregate(aggregate) => orders(&aggregate.aggr_expr, &sql),
+            _ => None,
+        });
+        Ok(match error {
+            Some(_) => TreeNodeRecursion::Stop,
+            None => TreeNodeRecursion::Continue,
+        })
+    });
+    error.map_or(Ok(()), Err)
+}
+
+/// DataFusion 55 looks for the ends of a frame forwards only, but a month before the 31st may be before a month before the 30th.
+fn frame_of_months(expr: &Expr, sql: &str) -> Option<Error> {
+    let mut error = None;
+    let _ = expr.apply(|expr| {
+        if let Expr::WindowFunction(window) = expr
+            && has_months(&window.params.window_frame)
+        {
+            error = Some(Error {
+                place: word_in(sql, "range"),
+                hint: Some("write days, or join the table with itself".to_owned()),
+                ..Error::usage(
+                    "a frame by RANGE cannot have months or years, which are not equally long",
+                )
+            });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    error
+}
+
+fn has_months(frame: &WindowFrame) -> bool {
+    let of_bound = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => match by {
+            ScalarValue::IntervalYearMonth(Some(months)) => *months != 0,
+            ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, .. })) => {
+                *months != 0
+            }
+            // Not made a value yet.
+            ScalarValue::Utf8(Some(text)) => is_of_months(text),
+            _ => false,
+        },
+        WindowFrameBound::CurrentRow => false,
+    };
+    frame.units == WindowFrameUnits::Range
+        && (of_bound(&frame.start_bound) || of_bound(&frame.end_bound))
+}
+
+fn is_of_months(text: &str) -> bool {
+    const UNITS: [&str; 6] = ["mon", "year", "quarter", "decade", "centur", "millenni"];
+    let text = text.to_ascii_lowercase();
+    UNITS.iter().any(|unit| text.contains(unit))
+}
+
+/// DataFusion 55 gives rows to all aggregates of a query in the order of one of them, and those over distinct values do not turn it.
+fn orders(aggregates: &[Expr], sql: &str) -> Option<Error> {
+    let mut known: Vec<(bool, &[Sort])> = Vec::new();
+    for aggregate in aggregates {
+        let aggregate = match aggregate {
+            Expr::Alias(named) => &*named.expr,
+            other => other,
+        };
+        let Expr::AggregateFunction(called) = aggregate else {
+            continue;
+        };
+        if !called.params.order_by.is_empty() {
+            known.push((called.params.distinct, &called.params.order_by));
+        }
+    }
+    let has_distinct = known.iter().any(|(is_distinct, _)| *is_distinct);
+    let differ = known.windows(2).any(|two| two[0].1 != two[1].1);
+    (has_distinct && differ).then(|| conflict(sql))
+}
+
+/// Aggregates that want rows in orders of which one is not the other.
+pub(crate) fn conflict(sql: &str) -> Error {
+    Error {
+        place: word_in(&sql.to_ascii_lowercase(), "order"),
+        hint: Some("compute one of them in a subquery of its own".to_owned()),
+        ..Error::usage("aggregates of one SELECT want their rows in different orders")
+    }
+}
