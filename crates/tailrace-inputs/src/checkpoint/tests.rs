@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+mod journal;
 mod unwritable;
 
 use super::state::{JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
