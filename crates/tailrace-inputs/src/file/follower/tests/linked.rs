@@ -41,9 +41,12 @@ fn remove_link(rig: &Rig) {
     fs::remove_file(rig.path("logs/app.log")).unwrap();
 }
 
+/// Its name, what happens, and what is read of other files.
+type Case = (&'static str, fn(&Rig), &'static [&'static str]);
+
 #[test]
 fn the_file_behind_a_link_is_found_whatever_happened_to_both_while_the_agent_was_down() {
-    let cases: [(&str, fn(&Rig), &[&str]); 6] = [
+    let cases: [Case; 6] = [
         ("nothing", |_| {}, &[]),
         ("rotated", |rig| rotate(rig, 1, "four\n"), &["four\n"]),
         (
