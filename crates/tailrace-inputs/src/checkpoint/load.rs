@@ -258,6 +258,16 @@ fn is_torn(line: &[u8]) -> bool {
 
 /// Moves a file out of the way, so that somebody can look at it. Says what became of it.
 fn put_aside(dir: &DataDir, path: &Path, quarantine: &mut Vec<PathBuf>) -> String {
+    // A directory is nobody's damaged file: it gets the name that it would get if it were found when writing.
+    match tailrace_files::move_dir_aside(path) {
+        Ok(None) => {}
+        Ok(Some(aside)) => {
+            let text = format!("was moved to {}", aside.display());
+            quarantine.push(aside);
+            return text;
+        }
+        Err(error) => return format!("could not be moved away ({error})"),
+    }
     let mut number = 1;
     let aside = loop {
         let aside = dir.path().join(format!("{NAME}.corrupt-{number}"));

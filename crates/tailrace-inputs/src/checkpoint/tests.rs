@@ -173,7 +173,10 @@ fn no_damage_keeps_the_agent_from_starting_or_skips_a_byte() {
         );
         assert!(!loaded.is_first_start("web"), "{what}");
         let aside = temp.path().join(format!("{NAME}.corrupt-1"));
-        let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir(&aside));
+        let _ = fs::remove_file(&aside);
+        for name in names {
+            let _ = fs::remove_dir(temp.path().join(format!("{name}.aside-1")));
+        }
     };
     check("nothing", 340);
     for (name, bytes) in names.iter().zip(&good) {
@@ -383,6 +386,8 @@ fn a_directory_in_place_of_a_file_is_put_aside_with_what_it_holds() {
             let aside: Vec<_> = aside.filter(|path| path.is_dir()).collect();
             assert_eq!(aside.len(), 2, "{name}: {aside:?}");
             for dir in aside {
+                let is_aside = dir.to_string_lossy().contains(&format!("{name}.aside-"));
+                assert!(is_aside, "{}", dir.display());
                 assert_eq!(fs::read_to_string(dir.join("kept")).ok().as_deref(), holds);
             }
             let loaded = Checkpoint::load(&dir).unwrap();
