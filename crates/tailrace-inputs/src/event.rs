@@ -4,7 +4,7 @@
 //! range of the caller's buffer.
 //!
 //! The life of a source: `Opened`, perhaps `Continues`, then any of `Chunk`, `Grown`, `Identified`, `Renamed`,
-//! `Skipped`, then `Finished`. Its chunks are contiguous: each begins where the last one ended, the
+//! `Linked`, `Skipped`, then `Finished`. Its chunks are contiguous: each begins where the last one ended, the
 //! first at the offset of `Opened`. For every source, at any moment,
 //! `size = start offset + chunks + unread`, and what is unread when it ends is in `Lost`.
 
@@ -65,6 +65,14 @@ pub enum FileEvent {
         source: SourceId,
         /// Its name now.
         path: Arc<Path>,
+    },
+    /// The path of the source is, or was, a link: this is the name of the file itself. It holds until the source is
+    /// `Opened` again or `Renamed`.
+    Linked {
+        /// Which source.
+        source: SourceId,
+        /// Where the file itself is now.
+        target: Arc<Path>,
     },
     /// The file was seen with another size.
     Grown {

@@ -49,7 +49,8 @@ choice! {
         Auto = "auto",
         /// One JSON object per line. Any other line becomes a record whose body is the line, flagged `malformed`.
         Json = "json",
-        /// One text per line, never looked into: the body of the record.
+        /// One text per line: the body of the record. Only one carriage return at its end is removed, also behind the
+        /// envelope of a container.
         Raw = "raw",
         /// Lines of a Kubernetes container runtime (containerd, CRI-O). Partial lines are joined.
         Cri = "cri",

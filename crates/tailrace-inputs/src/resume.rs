@@ -14,6 +14,8 @@ pub struct Resume {
     pub generation: u32,
     /// Its last known name.
     pub path: Arc<Path>,
+    /// Where the file itself was last, if `path` is a link.
+    pub target: Option<Arc<Path>>,
     /// The first byte to read.
     pub offset: u64,
     /// Its last known size; what lies between is lost if the file is gone.

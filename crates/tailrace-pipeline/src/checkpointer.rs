@@ -350,7 +350,10 @@ impl Writer {
                 at,
             );
             match set {
-                Ok(()) => state.set_rests(mark.id, mark.generation, &mark.rests),
+                Ok(()) => {
+                    state.set_rests(mark.id, mark.generation, &mark.rests);
+                    state.set_target(mark.id, mark.generation, mark.target.as_ref());
+                }
                 // A file whose earlier source was retired after the list was taken.
                 Err(backwards) => {
                     debug!(pipeline = name, path = %mark.path.display(), %backwards);

@@ -106,6 +106,8 @@ struct State {
 #[derive(Debug)]
 struct TrackedSource {
     opening: Opening,
+    /// Where the file itself is, if its path is a link.
+    target: Option<Arc<Path>>,
     read_to: u64,
     size: u64,
     /// How far the shared reading is framed.
@@ -241,6 +243,7 @@ impl Tracker {
             continues: None,
             gone: false,
             rests: Vec::new(),
+            target: None,
             opening,
         };
         let State { sources, files, .. } = &mut *self.lock();
@@ -389,7 +392,15 @@ impl Tracker {
 
     /// The file has another name.
     pub(crate) fn rename(&self, slot: Slot, path: Arc<Path>) {
-        self.change(slot, |source| source.opening.path = path);
+        self.change(slot, |source| {
+            source.opening.path = path;
+            source.target = None;
+        });
+    }
+
+    /// The path of the file is a link, and the file itself is at `target`.
+    pub(crate) fn linked(&self, slot: Slot, target: Arc<Path>) {
+        self.change(slot, |source| source.target = Some(target));
     }
 
     /// The file was seen with this size.

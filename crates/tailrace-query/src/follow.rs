@@ -281,6 +281,7 @@ impl Tail {
             }
             FileEvent::Identified { .. }
             | FileEvent::Grown { .. }
+            | FileEvent::Linked { .. }
             | FileEvent::Unseen { .. }
             | FileEvent::Skipped { .. }
             | FileEvent::Forgotten { .. } => {}

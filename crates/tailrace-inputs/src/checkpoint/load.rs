@@ -102,7 +102,7 @@ impl Checkpoint {
             Some((base, is_main)) => {
                 let name = base.checksum.clone();
                 let is_current = base.is_current;
-                let (checkpoint, journal) = with_journal(dir, base, &mut warnings);
+                let (checkpoint, journal) = with_journal(dir, base, is_main, &mut warnings);
                 written = journal.filter(|_| is_main && is_current).and_then(|bytes| {
                     let meta = fs::metadata(dir.path().join(NAME)).ok()?;
                     Some(Written {
@@ -123,7 +123,7 @@ impl Checkpoint {
                 };
                 (checkpoint, origin)
             }
-            None if present => {
+            None if present || has_journal(dir, &mut warnings) => {
                 warnings.push(
                     "no earlier state is left: every file is read again from its first byte"
                         .to_owned(),
@@ -139,6 +139,24 @@ impl Checkpoint {
             written,
         })
     }
+}
+
+/// Whether there is a journal though no state is left that it could belong to.
+fn has_journal(dir: &DataDir, warnings: &mut Vec<String>) -> bool {
+    let journals = [JOURNAL, JOURNAL_PREVIOUS].map(|name| dir.path().join(name));
+    // An empty one is begun before its state is put in place.
+    let has_lines = |path: &&PathBuf| {
+        fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > 0)
+    };
+    let Some(journal) = journals.iter().find(has_lines) else {
+        return false;
+    };
+    warnings.push(format!(
+        "{} is missing, and {} is of no use without it",
+        dir.path().join(NAME).display(),
+        journal.display()
+    ));
+    true
 }
 
 fn read(path: &Path) -> Result<StateFile, Error> {
@@ -158,19 +176,30 @@ fn read(path: &Path) -> Result<StateFile, Error> {
 }
 
 /// Adds what changed since a whole state was written, as far as it can be read: a last line that is cut
-/// off is what a crash leaves. Gives the size of the journal if all of it belongs to the state and nothing else does.
+/// off is what a crash leaves, and not reported. Gives the size of the journal if all of it belongs to the state and nothing else does.
 fn with_journal(
     dir: &DataDir,
     base: wire::Base,
+    is_main: bool,
     warnings: &mut Vec<String>,
 ) -> (Checkpoint, Option<u64>) {
     let mut checkpoint = base.checkpoint;
     let (mut whole, mut elsewhere) = (None, false);
+    // What may stand in place of the journal: the one before it, if the state was about to be written anew.
+    let mut is_expected = is_main && base.is_current;
     for name in [JOURNAL_PREVIOUS, JOURNAL] {
         let path = dir.path().join(name);
         let bytes = match tailrace_files::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if name == JOURNAL && is_expected {
+                    warnings.push(format!(
+                        "{} is missing; the last records before the stop are sent again",
+                        path.display()
+                    ));
+                }
+                continue;
+            }
             Err(error) => {
                 warnings.push(format!(
                     "{} cannot be read ({error}); the last records before the stop are sent again",
@@ -185,9 +214,21 @@ fn with_journal(
                 Ok(true) if line.ends_with(b"\n") => applied += line.len(),
                 Ok(true) => {}
                 // It belongs to another whole state.
-                Ok(false) => break,
-                Err(_) if !line.ends_with(b"\n") => break,
+                Ok(false) => {
+                    if name == JOURNAL && is_main {
+                        warnings.push(format!(
+                            "{} belongs to another state than {NAME}; the last records before the stop are sent again",
+                            path.display()
+                        ));
+                    }
+                    break;
+                }
+                Err(_) if is_torn(line) => break,
                 Err(why) => {
+                    let why = match line.contains(&0) {
+                        true => "zeros where a record should be".to_owned(),
+                        false => why,
+                    };
                     warnings.push(format!(
                         "{} is corrupt ({why}); the last records before the stop are sent again",
                         path.display()
@@ -197,6 +238,7 @@ fn with_journal(
             }
         }
         elsewhere |= name != JOURNAL && applied > 0;
+        is_expected &= applied == 0 && !bytes.is_empty();
         whole = (name == JOURNAL && applied == bytes.len()).then_some(bytes.len() as u64);
     }
     let states = checkpoint.pipelines.values_mut();
@@ -209,8 +251,23 @@ fn with_journal(
     (checkpoint, whole)
 }
 
+/// Whether these bytes, in place of a line, are what a process leaves that was killed while it wrote one: its beginning.
+fn is_torn(line: &[u8]) -> bool {
+    line.first() == Some(&b'{') && !line.ends_with(b"\n") && !line.contains(&0)
+}
+
 /// Moves a file out of the way, so that somebody can look at it. Says what became of it.
 fn put_aside(dir: &DataDir, path: &Path, quarantine: &mut Vec<PathBuf>) -> String {
+    // A directory is nobody's damaged file: it gets the name that it would get if it were found when writing.
+    match tailrace_files::move_dir_aside(path) {
+        Ok(None) => {}
+        Ok(Some(aside)) => {
+            let text = format!("was moved to {}", aside.display());
+            quarantine.push(aside);
+            return text;
+        }
+        Err(error) => return format!("could not be moved away ({error})"),
+    }
     let mut number = 1;
     let aside = loop {
         let aside = dir.path().join(format!("{NAME}.corrupt-{number}"));

@@ -72,6 +72,8 @@ pub struct FileState {
     pub changed: u64,
     /// Its last known name.
     pub path: Arc<Path>,
+    /// Where the file itself was last, if `path` is a link.
+    pub target: Option<Arc<Path>>,
     /// Its last known size.
     pub size: u64,
     /// It was gone, and had been written to since it was looked at; not yet counted as lost.
@@ -242,6 +244,17 @@ impl PipelineState {
         }
     }
 
+    /// Notes where a file itself is, if its path is a link.
+    pub fn set_target(&mut self, id: FileId, generation: u32, target: Option<&Arc<Path>>) {
+        let key = id.key(generation);
+        if let Some(file) = self.files.get_mut(&key)
+            && file.target.as_ref() != target
+        {
+            Arc::make_mut(file).target = target.cloned();
+            self.changed.insert(key);
+        }
+    }
+
     /// Notes whether a file that is gone was written to since it was looked at.
     pub fn set_unseen(&mut self, id: FileId, generation: u32, is_unseen: bool) {
         let key = id.key(generation);
@@ -331,6 +344,7 @@ impl FileState {
             tail: id.tail,
             changed: id.changed,
             path,
+            target: None,
             size,
             is_unseen: false,
             outputs: std::iter::once(mark).collect(),
@@ -372,6 +386,7 @@ impl FileState {
             id,
             generation,
             path: Arc::clone(&self.path),
+            target: self.target.clone(),
             offset,
             size: self.size,
             is_unseen: self.is_unseen,

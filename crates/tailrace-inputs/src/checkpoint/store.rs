@@ -163,11 +163,21 @@ impl Store {
                     [JOURNAL, JOURNAL_PREVIOUS].map(|name| dir.path().join(name));
                 dir.make_way(&journal)?;
                 dir.make_way(&previous)?;
-                // Whatever it is: a link that leads nowhere, too.
-                if journal.symlink_metadata().is_ok() {
+                let open =
+                    || tailrace_files::open(&journal, OpenOptions::new().create(true).append(true));
+                // An empty one was begun for a state that could not be put in place: the one before holds more.
+                let is_there = journal.symlink_metadata().is_ok();
+                let is_empty = |file: File| file.metadata().is_ok_and(|meta| meta.len() == 0);
+                if is_there && !open().is_ok_and(is_empty) {
+                    // Whatever it is: a link that leads nowhere, too.
                     rename(&journal, &previous)?;
                 }
-                Ok(())
+                // Before the state that it belongs to: where the state is and no journal, the journal was removed.
+                let begun = open().map(drop);
+                begun.map_err(|source| Kind::Write {
+                    path: journal,
+                    source,
+                })
             },
         )?;
         let path = self.dir.path().join(JOURNAL);

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+mod journal;
 mod unwritable;
 
 use super::state::{JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
@@ -172,7 +173,10 @@ fn no_damage_keeps_the_agent_from_starting_or_skips_a_byte() {
         );
         assert!(!loaded.is_first_start("web"), "{what}");
         let aside = temp.path().join(format!("{NAME}.corrupt-1"));
-        let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir(&aside));
+        let _ = fs::remove_file(&aside);
+        for name in names {
+            let _ = fs::remove_dir(temp.path().join(format!("{name}.aside-1")));
+        }
     };
     check("nothing", 340);
     for (name, bytes) in names.iter().zip(&good) {
@@ -382,6 +386,8 @@ fn a_directory_in_place_of_a_file_is_put_aside_with_what_it_holds() {
             let aside: Vec<_> = aside.filter(|path| path.is_dir()).collect();
             assert_eq!(aside.len(), 2, "{name}: {aside:?}");
             for dir in aside {
+                let is_aside = dir.to_string_lossy().contains(&format!("{name}.aside-"));
+                assert!(is_aside, "{}", dir.display());
                 assert_eq!(fs::read_to_string(dir.join("kept")).ok().as_deref(), holds);
             }
             let loaded = Checkpoint::load(&dir).unwrap();
@@ -766,4 +772,27 @@ fn the_path_of_a_file_is_in_memory_once() {
     let entries = state.resume(&["otlp"]);
     assert!(Arc::ptr_eq(&entries[0].path, &path));
     assert_eq!(Arc::strong_count(&path), 3);
+}
+
+#[test]
+fn where_a_file_behind_a_link_is_outlives_a_restart_and_a_change() {
+    let (_temp, data) = dir();
+    let mut kept = Store::new(data.again(), sample());
+    let target: Arc<Path> = Path::new("/targets/x.log").into();
+    let target_of = |checkpoint: &Checkpoint| {
+        let web = checkpoint.pipeline("web").unwrap();
+        web.resume(&["otlp"])[0].target.clone()
+    };
+    for target in [None, Some(&target), Some(&target), None] {
+        let web = kept.checkpoint.pipeline_mut("web");
+        web.set_target(id(1), 0, target);
+        kept.save().unwrap();
+        let loaded = Checkpoint::load(&data).unwrap();
+        assert_eq!(target_of(&loaded.checkpoint).as_ref(), target);
+        assert_eq!(target_of(&kept.checkpoint).as_ref(), target);
+        // As a whole state, too.
+        let (bytes, _) = wire::encode(&kept.checkpoint);
+        let whole = wire::decode(&bytes).unwrap();
+        assert_eq!(target_of(&whole.checkpoint).as_ref(), target);
+    }
 }

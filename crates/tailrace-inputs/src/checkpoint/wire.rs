@@ -98,6 +98,9 @@ struct File {
     #[serde(default, skip_serializing_if = "is_zero")]
     changed: u64,
     path: String,
+    /// Where the file itself is, if the path is a link; unknown to earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
     size: u64,
     /// It was gone, and had been written to since it was looked at.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -597,6 +600,7 @@ impl File {
             tail: hex(file.tail.hash),
             changed: file.changed,
             path: path_text::encode(&file.path),
+            target: file.target.as_deref().map(path_text::encode),
             size: file.size,
             unseen: file.is_unseen,
             outputs: Outputs(file.outputs.iter().map(output).collect()),
@@ -610,8 +614,11 @@ impl File {
             inode: self.inode,
             generation: self.generation,
         };
-        let path = path_text::decode(&self.path)
-            .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
+        let path_of = |text: &str| {
+            path_text::decode(text).ok_or_else(|| Failure::Corrupt(format!("path `{text}`")))
+        };
+        let path = path_of(&self.path)?;
+        let target = self.target.as_deref().map(path_of).transpose()?;
         let mut outputs = Watermarks::default();
         for (output, at) in self.outputs.0 {
             let counts = Counts {
@@ -636,6 +643,7 @@ impl File {
             },
             changed: self.changed,
             path: path.into(),
+            target: target.map(Into::into),
             size: self.size,
             is_unseen: self.unseen,
             outputs,

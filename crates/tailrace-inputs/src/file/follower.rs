@@ -25,6 +25,7 @@ mod generation;
 mod handover;
 mod held;
 mod hole;
+mod linked;
 mod look;
 mod missed;
 mod names;
@@ -105,6 +106,9 @@ pub struct Follower {
     by_source: HashMap<SourceId, u32>,
     /// Links that lead to a path in a watched directory: what happens there happens to them.
     links: HashMap<PathBuf, Vec<PathBuf>>,
+    /// The link of the input by which a file was found that itself is elsewhere, by slot: the path that is reported of it,
+    /// whatever becomes of the file's own name.
+    linked: HashMap<u32, Arc<Path>>,
     /// The files of each path, for the order in which they are read.
     rotation_chains: HashMap<Arc<Path>, order::RotationChain>,
     /// Files that lost their last name and are not read to their end.
@@ -216,6 +220,7 @@ impl Follower {
             by_path: HashMap::new(),
             by_source: HashMap::new(),
             links: HashMap::new(),
+            linked: HashMap::new(),
             rotation_chains: HashMap::new(),
             held: Vec::new(),
             rotated: Vec::new(),

@@ -86,6 +86,17 @@ impl Roots {
         }
     }
 
+    /// Whether a path leads beneath a root.
+    pub(crate) fn lead_to(&self, path: &Path) -> bool {
+        let Ok(target) = fs::canonicalize(path) else {
+            return false;
+        };
+        if self.root_of(&target).is_none() {
+            self.resolve();
+        }
+        self.root_of(&target).is_some()
+    }
+
     fn root_of(&self, target: &Path) -> Option<PathBuf> {
         let roots = self.resolved.borrow();
         roots.iter().find(|root| target.starts_with(root)).cloned()

@@ -18,6 +18,8 @@ pub(crate) struct CheckpointEntry {
     pub generation: u32,
     /// Path at opening.
     pub path: Arc<Path>,
+    /// Where the file itself is, if the path is a link.
+    pub target: Option<Arc<Path>>,
     /// Index of the output.
     pub output: usize,
     /// Lowest byte not acknowledged for this output.
@@ -173,6 +175,7 @@ impl TrackedSource {
                 id,
                 generation: self.opening.generation,
                 path: self.opening.path.clone(),
+                target: self.target.clone(),
                 output,
                 watermark: mark.watermark,
                 size: self.size,

@@ -669,3 +669,21 @@ fn what_waits_in_a_queue_is_what_no_record_was_made_of() {
     tracker.framed_for_all(&[], &[head(slot, 50, Some(40))]);
     assert_eq!(tracker.queued_bytes(&stored), 24);
 }
+
+#[test]
+fn the_checkpoint_learns_where_a_file_behind_a_link_is_until_the_file_has_another_path() {
+    let tracker = Tracker::new(1, u64::MAX);
+    let id = Some(FileId::NONE);
+    let slot = tracker.open(Opening { id, ..opening(0) });
+    let target_of = |tracker: &Tracker| {
+        let marks = tracker.take_marks();
+        assert_eq!(marks.len(), 1);
+        marks[0].target.clone()
+    };
+    assert_eq!(target_of(&tracker), None);
+    let target: Arc<Path> = Path::new("/targets/x.log").into();
+    tracker.linked(slot, Arc::clone(&target));
+    assert_eq!(target_of(&tracker), Some(target));
+    tracker.rename(slot, Path::new("/logs/app.log.1").into());
+    assert_eq!(target_of(&tracker), None);
+}

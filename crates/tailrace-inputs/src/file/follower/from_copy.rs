@@ -116,9 +116,16 @@ impl Follower {
         file.created_at = entry.id.created_at;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
-        let copy = self
-            .find_copy(&file)
-            .filter(|t| t.original.size > entry.offset || is_read_ahead);
+        let mut copy = self.find_copy(&file);
+        if copy.is_none()
+            && let Some(target) = self.target_of(entry)
+            && target.parent().is_some_and(|dir| self.roots.lead_to(dir))
+        {
+            file.path = target;
+            copy = self.find_copy(&file);
+            file.path = Arc::clone(&entry.path);
+        }
+        let copy = copy.filter(|t| t.original.size > entry.offset || is_read_ahead);
         self.report_too_large();
         let Some(copy) = copy else {
             return false;

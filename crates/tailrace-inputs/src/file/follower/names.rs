@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::order::KnownPath;
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
-use crate::event::{FileEvent, LossReason, ProblemKind};
+use crate::event::{LossReason, ProblemKind};
 use crate::file::discover::Found;
 use crate::file::gzip;
 use crate::file::tracked::{File, Turn, is_absent};
@@ -213,9 +213,11 @@ impl Follower {
         let path = if file.is_open() {
             file.kernel_path()
         } else {
-            file.path
-                .parent()
-                .and_then(|dir| find_inode(dir, file.inode, file.created_at))
+            let targets = self.targets_of(&file.path);
+            let mut dirs = std::iter::once(&*file.path)
+                .chain(targets)
+                .filter_map(Path::parent);
+            dirs.find_map(|dir| find_inode(dir, file.inode, file.created_at))
         };
         match path {
             Some(path) => {
@@ -275,6 +277,7 @@ impl Follower {
         if is_link && let Ok(target) = fs::canonicalize(path) {
             self.note_link(&target, path);
             self.attach(slot, &target);
+            self.found_by_link(slot, path, &target);
         }
         self.names_changed(slot);
     }
@@ -520,12 +523,7 @@ impl Follower {
         };
         if file.names.is_empty() {
             file.path = path.into();
-            if file.is_reported {
-                self.pending.push(FileEvent::Renamed {
-                    source: file.source,
-                    path: Arc::clone(&file.path),
-                });
-            }
+            self.report_names(slot);
         }
     }
 
@@ -688,13 +686,9 @@ impl Follower {
         }
         file.path = Arc::clone(first);
         file.was_active();
-        if file.is_reported {
-            self.pending.push(FileEvent::Renamed {
-                source: file.source,
-                path: Arc::clone(&file.path),
-            });
-        }
-        if !file.is_wanted() {
+        let is_wanted = file.is_wanted();
+        self.report_names(slot);
+        if !is_wanted {
             self.mark_ready(slot);
         }
     }

@@ -257,7 +257,9 @@ impl Follower {
     /// a file was made, nothing can be known of them. Each directory is listed once.
     pub(super) fn find_rotated(&mut self, paths: &[KnownPath]) {
         let paths = youngest(paths);
-        let dirs: BTreeSet<&Path> = paths.keys().filter_map(|path| path.parent()).collect();
+        let targets = paths.keys().flat_map(|path| self.targets_of(path));
+        let dirs = paths.keys().copied().chain(targets);
+        let dirs: BTreeSet<&Path> = dirs.filter_map(Path::parent).collect();
         let mut rotated = Vec::new();
         for entry in dirs.into_iter().flat_map(fs::read_dir).flatten().flatten() {
             let found = entry.path();
@@ -274,12 +276,16 @@ impl Follower {
                 && !self.by_inode.contains_key(&meta.inode)
                 && !self.discovery.patterns.excluded(&found)
             {
-                rotated.push((meta.created_at, found));
+                rotated.push((meta.created_at, found, origin));
             }
         }
         rotated.sort();
-        for (_, found) in rotated {
-            self.appeared(&found, true);
+        for (_, found, origin) in rotated {
+            if found.parent() == origin.parent() {
+                self.appeared(&found, true);
+            } else {
+                self.appeared_behind(&found, &origin.into());
+            }
         }
     }
 
@@ -333,7 +339,7 @@ impl Follower {
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
     /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
-    /// Of a compressed file, the same of what it was made of.
+    /// Of a compressed file, the same of what it was made of. While the follower is made, also the link that leads to that path.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
         let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
         let path = uncompressed.as_deref().unwrap_or(path);
@@ -342,13 +348,15 @@ impl Follower {
         let origins = name
             .char_indices()
             .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
-        let mut origins = origins.map(|origin| path.with_file_name(origin));
-        let origin = origins.find(|origin| {
+        let origins = origins.map(|origin| path.with_file_name(origin));
+        let origin = origins.clone().find(|origin| {
             discovery.matches(origin)
                 && (self.rotation_chains.contains_key(origin.as_path())
                     || !discovery.matches(path)
                     || self.is_there(origin))
         });
+        let linked = || origins.clone().find_map(|origin| self.link_to(&origin));
+        let origin = origin.or_else(linked);
         origin.unwrap_or_else(|| path.to_owned())
     }
 }

@@ -438,6 +438,7 @@ impl Follower {
             self.by_path.remove(name);
         }
         self.problems.remove(&*file.path);
+        self.linked.remove(&slot);
         self.free.push(slot);
     }
 
@@ -520,6 +521,9 @@ impl Follower {
     }
 
     fn push_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
+        let Some((path, target)) = self.reported_names(slot) else {
+            return;
+        };
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
@@ -535,11 +539,15 @@ impl Follower {
             source: file.source,
             id: file.id(),
             generation: file.generation,
-            path: Arc::clone(&file.path),
+            path,
             offset: file.offset,
             mid_line,
             size,
         });
+        if let Some(target) = target {
+            let source = file.source;
+            events.push(FileEvent::Linked { source, target });
+        }
         if let Some(reason) = file.skip.take()
             && file.offset > 0
         {

@@ -165,17 +165,15 @@ impl Follower {
             if !self.resume.has(inode) {
                 continue;
             }
-            let path = [Some(entry.path.to_path_buf()), listed(&mut listings, entry)]
-                .into_iter()
-                .flatten()
-                .find(|path| {
-                    // Another file may have the inode now. One that is ours was found by its name.
-                    Meta::of_target(path)
-                        .is_ok_and(|meta| meta.is_file() && meta.is_of(inode, entry.id.created_at))
-                });
-            if let Some(path) = path {
+            if let Some(path) = named(&mut listings, entry, &entry.path) {
                 // It may be another file's inode by now, which is left out: a compressed one.
                 self.appeared(&path, true);
+            } else if let Some(target) = self.target_of(entry)
+                && let Some(path) = named(&mut listings, entry, &target)
+                // The roots may be others than those of the run before.
+                && self.roots.lead_to(&path)
+            {
+                self.appeared_behind(&path, &entry.path);
             }
             // Other files that had the inode, or have it now, are looked for by themselves.
             let Some((entry, is_latest)) = self.resume.take(inode, entry.generation) else {
@@ -224,12 +222,28 @@ impl Follower {
     }
 }
 
-/// The name an inode has now in the directory where it was: each directory is listed once.
+/// The name the file of an entry has now: `name`, or another in the same directory.
+fn named(
+    listings: &mut HashMap<PathBuf, HashMap<u64, PathBuf>>,
+    entry: &Resume,
+    name: &Path,
+) -> Option<PathBuf> {
+    let names = [Some(name.to_owned()), listed(listings, entry, name)];
+    names.into_iter().flatten().find(|path| {
+        // Another file may have the inode now. One that is ours was found by its name.
+        Meta::of_target(path).is_ok_and(|meta| {
+            meta.is_file() && meta.is_of(Inode::from(entry.id), entry.id.created_at)
+        })
+    })
+}
+
+/// The name an inode has now in the directory of `name`: each directory is listed once.
 fn listed(
     listings: &mut HashMap<PathBuf, HashMap<u64, PathBuf>>,
     entry: &Resume,
+    name: &Path,
 ) -> Option<PathBuf> {
-    let dir = entry.path.parent()?;
+    let dir = name.parent()?;
     if !listings.contains_key(dir) {
         listings.insert(dir.to_owned(), list(dir));
     }
@@ -258,6 +272,7 @@ mod tests {
             },
             generation,
             path: Path::new("/a").into(),
+            target: None,
             offset: 1,
             size: 1,
             is_unseen: false,

@@ -9,6 +9,7 @@ mod copies;
 mod corners;
 mod discovery;
 mod held_back;
+mod linked;
 mod order;
 mod property;
 mod restart;
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -42,6 +44,7 @@ struct Content {
     size: u64,
     lost: u64,
     path: PathBuf,
+    target: Option<Arc<Path>>,
     source: u32,
     finished: bool,
 }
@@ -228,6 +231,7 @@ impl Rig {
                     .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
                 generation: key.generation,
                 path: content.path.as_path().into(),
+                target: content.target.clone(),
                 offset: content.begin + content.bytes.len() as u64,
                 size: content.size,
                 is_unseen: self.unseen.contains(key),
@@ -269,6 +273,11 @@ impl Rig {
                 FileEvent::Renamed { source, path } => {
                     let content = self.live.get_mut(&self.keys[source]).unwrap();
                     content.path = path.to_path_buf();
+                    content.target = None;
+                }
+                FileEvent::Linked { source, target } => {
+                    let content = self.live.get_mut(&self.keys[source]).unwrap();
+                    content.target = Some(Arc::clone(target));
                 }
                 FileEvent::Identified { source, id } => {
                     let known = self.ids.insert(*source, *id).unwrap();
@@ -347,6 +356,7 @@ impl Rig {
         assert_eq!(content.begin + content.bytes.len() as u64, *offset);
         content.size = *size;
         content.path = path.to_path_buf();
+        content.target = None;
         content.source = source.0;
         content.finished = false;
     }

@@ -176,6 +176,9 @@ impl Reader {
             FileEvent::Renamed { source, path } => {
                 self.with_slot(source, |slot| tracker.rename(slot, path))
             }
+            FileEvent::Linked { source, target } => {
+                self.with_slot(source, |slot| tracker.linked(slot, target))
+            }
             FileEvent::Grown { source, size } => {
                 self.with_slot(source, |slot| tracker.resize(slot, size))
             }

@@ -310,6 +310,7 @@ fn brief(rig: &Rig) -> String {
             )
         }
         FileEvent::Renamed { source, path } => format!("renamed {} {:?}; ", source.0, name(path)),
+        FileEvent::Linked { source, target } => format!("linked {} {:?}; ", source.0, name(target)),
         FileEvent::Grown { source, size } => format!("grown {} {size}; ", source.0),
         FileEvent::Chunk {
             source,

@@ -278,6 +278,7 @@ fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
             id,
             generation: 0,
             path: rig.path("b.log").into(),
+            target: None,
             offset: 4,
             size: 4,
             is_unseen: false,

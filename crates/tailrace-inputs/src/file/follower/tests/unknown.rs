@@ -167,6 +167,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
         id: key,
         generation: 0,
         path: content.path.as_path().into(),
+        target: None,
         offset: half as u64,
         size: content.size,
         is_unseen: false,
