@@ -388,7 +388,7 @@ fn orders_that_would_be_others_are_refused() {
     let apart = "compute one of them in a subquery of its own";
     for sql in [
         "SELECT string_agg(DISTINCT name, ',' ORDER BY name) x, string_agg(DISTINCT name, ',' ORDER BY name DESC) y FROM logs",
-        "SELECT k, array_agg(name ORDER BY k), array_agg(DISTINCT name ORDER BY name) FROM logs GROUP BY k",
+        "SELECT k, array_agg(name ORDER BY name DESC, k), array_agg(DISTINCT name ORDER BY name) FROM logs GROUP BY k",
         "SELECT string_agg(name, ',' ORDER BY name) x, string_agg(dur, ',' ORDER BY dur) y FROM logs",
     ] {
         check(sql, differ, Some("ORDER"), apart);

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 
 use crate::error::{Error, word_in};
 
-/// Refuses frames of months, and aggregates in different orders of which one is over distinct values.
+/// Refuses frames of months, and aggregates in opposite orders of which one is over distinct values.
 ///
 /// # Errors
 ///
@@ -79,24 +79,28 @@ fn is_of_months(text: &str) -> bool {
     UNITS.iter().any(|unit| text.contains(unit))
 }
 
-/// DataFusion 55 gives rows to all aggregates of a query in the order of one of them, and those over distinct values do not turn it.
+/// DataFusion 55 gives rows to all aggregates of a query in the order of one of them, and takes the opposite order for as good. Those over
+/// distinct values do not turn it.
 fn orders(aggregates: &[Expr], sql: &str) -> Option<Error> {
-    let mut known: Vec<(bool, &[Sort])> = Vec::new();
+    let mut known: Vec<(bool, &Sort)> = Vec::new();
     for aggregate in aggregates {
         let aggregate = match aggregate {
             Expr::Alias(named) => &*named.expr,
             other => other,
         };
-        let Expr::AggregateFunction(called) = aggregate else {
-            continue;
-        };
-        if !called.params.order_by.is_empty() {
-            known.push((called.params.distinct, &called.params.order_by));
+        if let Expr::AggregateFunction(called) = aggregate
+            && let Some(first) = called.params.order_by.first()
+        {
+            known.push((called.params.distinct, first));
         }
     }
-    let has_distinct = known.iter().any(|(is_distinct, _)| *is_distinct);
-    let differ = known.windows(2).any(|two| two[0].1 != two[1].1);
-    (has_distinct && differ).then(|| conflict(sql))
+    let are_opposite = |(a, a_key): &(bool, &Sort), (b, b_key): &(bool, &Sort)| {
+        (*a || *b) && a_key.expr == b_key.expr && a_key != b_key
+    };
+    let mut pairs = known.iter().flat_map(|a| known.iter().map(move |b| (a, b)));
+    pairs
+        .any(|(a, b)| are_opposite(a, b))
+        .then(|| conflict(sql))
 }
 
 /// Aggregates that want rows in orders of which one is not the other.
