@@ -42,18 +42,13 @@ pub(crate) fn as_lags(query: &mut ast::Query) -> Result<(), Error> {
     error.map_or(Ok(()), Err)
 }
 
+/// Whether it leaves out NULLs and says how far to look: one row further DataFusion is right.
 fn is_lead(called: &Function) -> bool {
-    let ignores = |it: &Option<NullTreatment>| matches!(it, Some(NullTreatment::IgnoreNulls));
-    let of_list = match &called.args {
-        FunctionArguments::List(list) => list.clauses.iter().any(|clause| {
-            matches!(
-                clause,
-                ast::FunctionArgumentClause::IgnoreOrRespectNulls(NullTreatment::IgnoreNulls)
-            )
-        }),
-        _ => false,
+    let FunctionArguments::List(list) = &called.args else {
+        return false;
     };
-    (ignores(&called.null_treatment) || of_list)
+    called.null_treatment == Some(NullTreatment::IgnoreNulls)
+        && list.args.len() > 1
         && called.name.to_string().eq_ignore_ascii_case("lead")
 }
 
