@@ -220,6 +220,7 @@ fn a_server_that_answers_html_holds_the_output() {
     // data where it was.
     collector.take_records();
     collector.always(Answer::ok());
+    bench.pipeline(&collector.endpoint(), "json", "");
     let agent = bench.start();
     until(
         || arrivals(&collector).len() == 10,

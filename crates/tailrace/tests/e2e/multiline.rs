@@ -8,7 +8,7 @@ use crate::support::{Bench, append, until};
 /// A config of one pipeline that joins; `more` is appended to the pipeline.
 fn config(bench: &Bench, timeout: &str, outputs: &str) {
     bench.config(&format!(
-        "shutdown: {{grace: 300ms}}\npipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log'], \
+        "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log'], \
          format: auto, multiline: {{preset: [java, python], timeout: {timeout}}}}}\n    batch: {{max_wait: 50ms, max_bytes: \
          256KiB}}\n    queue: {{max_bytes: 4MiB}}\n    limits: {{replay: 3MiB}}\n{outputs}\n"
     ));

@@ -227,9 +227,11 @@ fn a_full_dead_letter_file_keeps_or_drops_as_configured() {
         let (bench, collector) = (Bench::new(), Collector::start());
         poison(&collector, &["line 2"]);
         let admin = free_address();
+        // What waits would hold up the end.
+        let grace = if on_full == "drop" { "30s" } else { "100ms" };
         let more = format!(
             "    dead_letter: {{max_bytes: 64KiB, on_full: {on_full}}}\nadmin: {{listen: '{admin}'}}\n\
-             shutdown: {{grace: 100ms}}\n"
+             shutdown: {{grace: {grace}}}\n"
         );
         bench.pipeline(&collector.endpoint(), "json", &more);
         std::fs::create_dir_all(bench.path("data/dead-letter")).unwrap();

@@ -89,6 +89,10 @@ fn the_same_holds_over_restarts_and_for_an_output_that_saw_no_file() {
         let agent = bench.start();
         server.wait_records(10);
         agent.says("running");
+        until(
+            || json(&agent, "/api/v1/ledger")["pipelines"][0]["in_flight_bytes"] == 0,
+            || agent.own_log(),
+        );
         assert_eq!(agent.terminate().code(), Some(0));
     }
     assert_eq!(arrivals(&server), once(0..10));

@@ -12,10 +12,15 @@ fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
     range.flat_map(line).collect()
 }
 
-/// A server that nobody can reach, and one worker more than safe mode has.
+/// One worker more than safe mode has, and an end that does not wait for a server that nobody can reach.
 fn config(bench: &Bench, endpoint: &str) {
-    let more = "workers: 2\nadmin: {listen: '127.0.0.1:0'}\nshutdown: {grace: 100ms}\n";
-    bench.pipeline(endpoint, "json", more);
+    let more = "workers: 2\nadmin: {listen: '127.0.0.1:0'}\n";
+    let grace = if endpoint == NOWHERE {
+        "shutdown: {grace: 100ms}\n"
+    } else {
+        ""
+    };
+    bench.pipeline(endpoint, "json", &format!("{more}{grace}"));
 }
 
 const NOWHERE: &str = "http://127.0.0.1:1";

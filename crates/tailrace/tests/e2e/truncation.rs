@@ -100,8 +100,7 @@ fn an_end_in_an_outage_says_what_a_truncation_took() {
         );
         assert_eq!(last.contains("they stay in their files"), stays, "{last}");
         assert_eq!(last.contains("truncated or deleted"), !stays, "{last}");
-        collector.always(Answer::ok());
-        let agent = bench.start();
+        let agent = recovered(&bench, &collector);
         append(&bench.log("a.log"), &lines(1000..1001));
         let expected = if stays { 1001 } else { 1 };
         collector.wait_records(expected);
@@ -135,6 +134,13 @@ fn held_back(bench: &Bench, collector: &Collector) -> Agent {
         || ledger(&agent).to_string(),
     );
     agent
+}
+
+/// The next start after an outage. Its end waits for the answers, unlike the one in the outage.
+fn recovered(bench: &Bench, collector: &Collector) -> Agent {
+    collector.always(Answer::ok());
+    bench.pipeline(&collector.endpoint(), "json", ADMIN);
+    bench.start()
 }
 
 /// What the agent knows of a file.
@@ -185,8 +191,7 @@ fn what_is_deleted_unread_in_an_outage_is_counted() {
         let (b, lost) = unread(&bench, &agent);
         end(&bench, agent, "b.log", is_killed);
         fs::remove_file(&b).unwrap();
-        collector.always(Answer::ok());
-        let agent = bench.start();
+        let agent = recovered(&bench, &collector);
         collector.wait_records(200_000);
         until(
             || ledger(&agent)["lost_bytes"]["vanished"] == lost,
@@ -210,8 +215,7 @@ fn what_is_cut_unread_in_an_outage_is_counted_once() {
             || ledger(&agent).to_string(),
         );
         end(&bench, agent, "\"generation\":1", is_killed);
-        collector.always(Answer::ok());
-        let agent = bench.start();
+        let agent = recovered(&bench, &collector);
         collector.wait_records(200_010);
         let lost = &ledger(&agent)["lost_bytes"];
         assert_eq!(lost["truncated"].as_u64().unwrap_or(0), 0, "{lost}");
