@@ -18,7 +18,10 @@ pub struct Resume {
     pub target: Option<Arc<Path>>,
     /// The first byte to read.
     pub offset: u64,
-    /// Its last known size; what lies between is lost if the file is gone.
+    /// What lies from here to the end is lost if the file is gone. Below it, only outputs that are not required have
+    /// something to read.
+    pub owed_from: u64,
+    /// Its last known size.
     pub size: u64,
     /// It was gone then, and had been written to since it was looked at.
     pub is_unseen: bool,

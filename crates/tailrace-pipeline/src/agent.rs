@@ -362,6 +362,9 @@ impl Agent {
         // Ends deliveries that are left, before the last look at what is acknowledged; a write to a
         // pipe that nobody reads is not waited for.
         self.runtime.shutdown_background();
+        for running in &self.running {
+            running.pipeline.give_up_gone();
+        }
         self.checkpointer.finish();
         self.phase.send_replace(Phase::Stopped);
         let fault = self.faults.any();

@@ -366,14 +366,24 @@ impl Writer {
     }
 }
 
-/// A file is gone: says which outputs had not finished it that are not configured now, and so cannot read it.
+/// A file is gone: says which outputs had not finished it that are not configured now, and so cannot read it, or for
+/// which no file is kept.
 fn report_unfinished(plan: &PipelinePlan, state: &PipelineState, (id, generation): (FileId, u32)) {
     let Some(file) = state.file(id, generation) else {
         return;
     };
-    let is_configured = |name: &str| plan.config.outputs.iter().any(|output| output.name == name);
-    for (output, at) in file.outputs() {
-        if at.offset < file.size && !is_configured(output) {
+    let outputs = &plan.config.outputs;
+    for (output, at) in file.outputs().filter(|(_, at)| at.offset < file.size) {
+        let configured = outputs.iter().find(|known| known.name == output);
+        if configured.is_some_and(|output| !output.required) {
+            warn!(
+                pipeline = plan.name,
+                output,
+                path = %file.path.display(),
+                bytes = file.size - at.offset,
+                "a file is gone that an output had not delivered to its end, which is not required: it goes without these bytes"
+            );
+        } else if configured.is_none() {
             warn!(
                 pipeline = plan.name,
                 output,
@@ -433,9 +443,11 @@ fn resume_table(plan: &PipelinePlan, checkpoint: &mut Checkpoint) -> ResumeTable
         return ResumeTable::default();
     }
     let outputs = output_names(plan);
+    let required = plan.config.outputs.iter().filter(|output| output.required);
+    let required = required.map(|output| output.name.clone()).collect();
     let state = checkpoint.pipeline_mut(&plan.name);
     state.begin(&outputs);
-    ResumeTable::new(state, outputs)
+    ResumeTable::new(state, outputs, required)
 }
 
 fn output_names(plan: &PipelinePlan) -> Vec<String> {

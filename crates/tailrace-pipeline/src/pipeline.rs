@@ -12,12 +12,14 @@ use std::sync::{Arc, Mutex};
 use tailrace_config::Input;
 use tailrace_inputs::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
+use tracing::warn;
 
 use self::make_queues::{Bounds, MakeQueues, queue_bytes};
 use crate::certificates::Certificates;
 use crate::delivery::credit::{Credit, Shares};
 use crate::delivery::dead_letters::DeadLetterQueue;
 use crate::delivery::in_flight::{BatchInFlight, Ready};
+use crate::delivery::metrics::Miss;
 use crate::delivery::order::Turns;
 use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
@@ -312,6 +314,25 @@ impl Pipeline {
             .flatten()
             .for_each(|catch_up| catch_up.credit.close());
         self.waiting.wake();
+    }
+
+    /// The agent ends: counts what outputs that are not required will never get. Required ones have it counted by the
+    /// next start, which finds that the files are gone.
+    pub(crate) fn give_up_gone(&self) {
+        let outputs = self.metrics.outputs.iter().enumerate();
+        for (index, output) in outputs.filter(|(index, _)| !self.is_required(*index)) {
+            for (path, records) in self.tracker.give_up_gone(index) {
+                output.missed(Miss::NotRequired, records);
+                warn!(
+                    pipeline = self.plan.name,
+                    output = output.name,
+                    path = %path.display(),
+                    records,
+                    "a file is gone that an output had not delivered to its end, which is not required: it goes without \
+                     these records"
+                );
+            }
+        }
     }
 
     /// A batch has no more requests for outputs that write lines; those behind it go on.

@@ -369,7 +369,9 @@ impl Tracker {
                 continue;
             };
             let view = &mut source.views[output];
-            if let Some(open) = view.spans.get_mut(&span.start) {
+            let open = view.spans.get_mut(&span.start);
+            // Those that were given up meanwhile are acknowledged.
+            if let Some(open) = open.filter(|open| open.acked.is_none()) {
                 debug_assert_eq!(open.end, span.end, "a span is acknowledged whole");
                 open.acked = Some(*counts);
                 view.advance();

@@ -388,6 +388,7 @@ impl FileState {
             path: Arc::clone(&self.path),
             target: self.target.clone(),
             offset,
+            owed_from: offset,
             size: self.size,
             is_unseen: self.is_unseen,
         })

@@ -167,6 +167,7 @@ impl CatchUp {
             if Instant::now() >= next_stat {
                 next_stat = Instant::now() + STAT_EVERY;
                 self.limit_held(shared);
+                self.give_up_lost(shared);
             }
             is_well = is_well || self.is_drained(shared);
             let read = is_well && self.read(shared, pool);
@@ -317,10 +318,24 @@ impl CatchUp {
         true
     }
 
-    /// A source that cannot be read again is missed, once all that was read of it is framed and acknowledged.
+    /// Gives up the sources that cannot be read again, whether the output is well or not: that is known now, and who
+    /// holds their files for it need not wait.
+    fn give_up_lost(&self, shared: &Shared) {
+        for (&slot, missed) in &mut *self.files() {
+            if missed.file.is_some() {
+                continue;
+            }
+            if let Some(behind) = shared.tracker.behind(self.output, slot) {
+                self.give_up(shared, slot, missed, &behind);
+            }
+        }
+    }
+
+    /// A source that cannot be read again is missed, once all that was read of it is framed. What of that is in flight
+    /// may still be delivered.
     fn give_up(&self, shared: &Shared, slot: Slot, missed: &mut Missed, behind: &Behind) {
         let is_framed = !missed.is_open || behind.framed_to == missed.read_to;
-        if behind.level || !behind.drained || !is_framed || missed.is_finished {
+        if behind.level || !is_framed || missed.is_finished {
             return;
         }
         missed.is_open = false;

@@ -16,6 +16,8 @@ pub(crate) struct ResumeTable {
     files: BTreeMap<Key, Arc<FileState>>,
     /// The names of the outputs.
     outputs: Vec<String>,
+    /// Those of them that are required; all, if none is.
+    required: Vec<String>,
     /// What was read of files that are gone.
     pub(crate) gone: Gone,
 }
@@ -35,8 +37,16 @@ pub(crate) struct ResumedFile {
 }
 
 impl ResumeTable {
-    /// The files of a checkpoint of which any of these outputs is known.
-    pub(crate) fn new(state: &PipelineState, outputs: Vec<String>) -> Self {
+    /// The files of a checkpoint of which any of these outputs is known. `required` are those of them that are; if none
+    /// is, what is lost to one of them is lost.
+    pub(crate) fn new(
+        state: &PipelineState,
+        outputs: Vec<String>,
+        mut required: Vec<String>,
+    ) -> Self {
+        if required.is_empty() {
+            required.clone_from(&outputs);
+        }
         let is_known =
             |file: &FileState| outputs.iter().any(|output| file.output(output).is_some());
         let files = state.files().filter(|(_, _, file)| is_known(file));
@@ -44,6 +54,7 @@ impl ResumeTable {
         Self {
             files: files.collect(),
             outputs,
+            required,
             gone: state.gone(),
         }
     }
@@ -94,7 +105,10 @@ impl ResumeTable {
                 tail: file.tail,
                 changed: file.changed,
             };
-            file.resume(id, generation, &self.outputs)
+            let entry = file.resume(id, generation, &self.outputs)?;
+            let required = file.resume(id, generation, &self.required);
+            let owed_from = required.map_or(entry.offset, |required| required.offset);
+            Some(Resume { owed_from, ..entry })
         }));
         entries
     }
@@ -138,7 +152,7 @@ mod tests {
         }
         let outputs = ["new", "otlp"].map(str::to_owned);
         state.begin(&outputs);
-        ResumeTable::new(&state, outputs.to_vec())
+        ResumeTable::new(&state, outputs.to_vec(), Vec::new())
     }
 
     #[test]
@@ -199,7 +213,7 @@ mod tests {
         // One that never ran begins with the others, one that was away with what it has not.
         let outputs = ["a", "b", "new"].map(str::to_owned);
         state.begin(&outputs);
-        let mut table = ResumeTable::new(&state, outputs.to_vec());
+        let mut table = ResumeTable::new(&state, outputs.to_vec(), Vec::new());
         let from: Vec<u64> = table.entries().iter().map(|entry| entry.offset).collect();
         assert_eq!(from, [70, 0]);
         let mut marks = |inode, offset| {
@@ -220,7 +234,7 @@ mod tests {
         state
             .set("removed", id(42, 0), 0, Path::new("/a"), 1, at)
             .unwrap();
-        let table = ResumeTable::new(&state, vec!["otlp".to_owned()]);
+        let table = ResumeTable::new(&state, vec!["otlp".to_owned()], Vec::new());
         assert_eq!(table.entries(), []);
     }
 }

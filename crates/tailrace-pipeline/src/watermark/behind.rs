@@ -1,10 +1,12 @@
 //! How far an output is behind the shared reading of a source, and how it reads that by itself. Reads nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use tailrace_inputs::QueueReader;
 use tailrace_inputs::checkpoint::Counts;
 
-use super::{OpenSpan, Slot, State, Tracker};
+use super::{OpenSpan, Slot, State, TrackedSource, Tracker};
 
 /// How far an output is behind the shared reading of a source.
 #[derive(Debug, Clone)]
@@ -84,6 +86,36 @@ impl Tracker {
         sent
     }
 
+    /// The agent ends: what an output has not acknowledged of files that have no name any more, it will never get. Gives
+    /// for each such file how many records it goes without. Looks at each file with something that is not acknowledged.
+    pub(crate) fn give_up_gone(&self, output: usize) -> Vec<(Arc<Path>, u64)> {
+        let State { sources, files, .. } = &mut *self.lock();
+        let mut given_up = Vec::new();
+        for (&slot, source) in sources.iter_mut() {
+            let head = source.head;
+            let view = &source.views[output];
+            if view.mark.watermark >= head.framed_to || !source.is_gone() {
+                continue;
+            }
+            let view = &mut source.views[output];
+            let open = view.spans.values().filter(|span| span.acked.is_none());
+            let unsent = head.records.saturating_sub(view.head.records);
+            let dropped = open.map(|span| span.records).sum::<u64>() + unsent;
+            view.spans.clear();
+            view.parted.clear();
+            view.head = head;
+            view.mark.watermark = head.framed_to;
+            let counts = Counts {
+                dropped,
+                ..Counts::default()
+            };
+            view.mark.counts = view.mark.counts.plus(counts);
+            files.changed.insert(slot);
+            given_up.push((Arc::clone(&source.opening.path), dropped));
+        }
+        given_up
+    }
+
     /// What an output has not read of a source will never be: it is level with the shared reading.
     /// Gives how many records it goes without, those that the query would have removed among them.
     pub(crate) fn give_up(&self, output: usize, slot: Slot) -> u64 {
@@ -126,5 +158,14 @@ impl Tracker {
         view.advance();
         files.changed.insert(slot);
         dropped
+    }
+}
+
+impl TrackedSource {
+    /// Whether its file was deleted or truncated since it was read. Looks at the file.
+    pub(super) fn is_gone(&self) -> bool {
+        let id = self.opening.id.filter(|id| !QueueReader::owns(id));
+        let path = self.target.as_ref().unwrap_or(&self.opening.path);
+        id.is_some_and(|id| self.gone || !id.is_at(path))
     }
 }

@@ -285,6 +285,81 @@ fn an_unfinished_record_of_one_detachment_does_not_go_on_in_the_next() {
     ends_well(agent);
 }
 
+/// Waits until records are dropped for the output that is down, and gives how many.
+fn missed(agent: &Agent, reason: &str) -> usize {
+    let of = "tailrace_output_dropped_records_total{pipeline=\"app\",output=\"ill\"";
+    let dropped = format!("{of},reason=\"{reason}\"}}");
+    until(
+        || metric(agent, &dropped) > 0,
+        || get(&agent.admin(), "/metrics"),
+    );
+    usize::try_from(metric(agent, &dropped)).unwrap()
+}
+
+/// What is beyond the limit is counted and let go at once, not when the output is back.
+#[test]
+fn deleted_files_beyond_the_limit_are_given_up_while_the_output_is_down() {
+    let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+    config(&bench, &well, &ill, "");
+    let config = fs::read_to_string(bench.path("tailrace.yaml")).unwrap();
+    let limited = config.replace("{replay: 3MiB}", "{replay: 3MiB, held_bytes: 1MiB}");
+    assert_ne!(config, limited);
+    fs::write(bench.path("tailrace.yaml"), limited).unwrap();
+    append(&bench.log("a.log"), &lines(0..50_000));
+    let agent = bench.start();
+    well.wait_records(50_000);
+    agent.says("the output is behind the others");
+    fs::remove_file(bench.log("a.log")).unwrap();
+    let missed = missed(&agent, "gone");
+    until(|| open_deleted(&agent).is_empty(), || agent.own_log());
+    let held = ledger(&agent)["pipelines"][0]["outputs"][1].clone();
+    assert_eq!(held["dropped_records"], missed, "{held}");
+    assert_eq!(held["in_flight_records"], 50_000 - missed, "{held}");
+    assert!(!agent.own_log().contains("with 0 of its"));
+    ill.always(Answer::ok());
+    ill.wait_records(50_000 - missed);
+    let arrived = arrivals(&ill);
+    assert!(arrived.len() == 50_000 - missed && arrived.values().all(|&times| times == 1));
+    assert_eq!(arrivals(&well), each_once(50_000));
+    ends_well(agent);
+}
+
+/// The next start has nothing to miss: who is required has all of the file.
+#[test]
+fn a_restart_counts_nothing_as_lost_that_only_an_output_misses_which_is_not_required() {
+    for is_killed in [false, true] {
+        let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+        config(&bench, &well, &ill, ", required: false");
+        append(&bench.log("a.log"), &lines(0..50_000));
+        let agent = bench.start();
+        well.wait_records(50_000);
+        agent.says("the output is behind the others");
+        fs::remove_file(bench.log("a.log")).unwrap();
+        missed(&agent, "not_required");
+        let is_acked = || ledger(&agent)["pipelines"][0]["outputs"][0]["in_flight_records"] == 0;
+        until(is_acked, || ledger(&agent).to_string());
+        let said = "which is not required: it goes without these";
+        if is_killed {
+            agent.kill();
+        } else {
+            let log = agent.log_path();
+            assert_eq!(agent.terminate().code(), Some(0));
+            let log = fs::read_to_string(log).unwrap();
+            assert!(log.contains(said), "{log}");
+        }
+        ill.always(Answer::ok());
+        append(&bench.log("b.log"), &lines(50_000..50_010));
+        let agent = bench.start();
+        ill.wait_records(10);
+        let now = ledger(&agent)["pipelines"][0].clone();
+        assert_eq!(now["lost_bytes"], serde_json::json!({}), "{now}");
+        if is_killed {
+            agent.says(said);
+        }
+        ends_well(agent);
+    }
+}
+
 #[test]
 fn an_output_that_is_not_required_goes_without_deleted_files() {
     let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
@@ -298,13 +373,8 @@ fn an_output_that_is_not_required_goes_without_deleted_files() {
     well.wait_records(50_100);
     // Though some of it is in flight for the output that is down.
     until(|| open_deleted(&agent).is_empty(), || agent.own_log());
+    let missed = missed(&agent, "not_required");
     ill.always(Answer::ok());
-    let dropped = "tailrace_output_dropped_records_total{pipeline=\"app\",output=\"ill\",reason=\"not_required\"}";
-    until(
-        || metric(&agent, dropped) > 0,
-        || get(&agent.admin(), "/metrics"),
-    );
-    let missed = usize::try_from(metric(&agent, dropped)).unwrap();
     ill.wait_records(50_100 - missed);
     let arrived = arrivals(&ill);
     assert_eq!(arrived.len(), 50_100 - missed);

@@ -68,7 +68,9 @@ impl Follower {
     }
 
     fn report_given_up(&self, slot: u32, events: &mut Vec<FileEvent>) {
-        let Some(file) = &self.files[slot as usize] else {
+        // What is read of it may still be in flight, which is nobody's loss yet.
+        let file = self.files[slot as usize].as_ref();
+        let Some(file) = file.filter(|file| file.unread() > 0) else {
             return;
         };
         let message = format!(

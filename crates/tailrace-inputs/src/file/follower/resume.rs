@@ -189,7 +189,7 @@ impl Follower {
         if reason == LossReason::Vanished && self.resume_from_copy(&entry, false) {
             return;
         }
-        let bytes = entry.size.saturating_sub(entry.offset);
+        let bytes = entry.size.saturating_sub(entry.owed_from);
         let is_unseen = entry.is_unseen && bytes == 0 && reason == LossReason::Vanished;
         if bytes == 0 && reason == LossReason::Vanished && !is_unseen && self.is_new {
             self.generations
@@ -274,6 +274,7 @@ mod tests {
             path: Path::new("/a").into(),
             target: None,
             offset: 1,
+            owed_from: 1,
             size: 1,
             is_unseen: false,
         }

@@ -233,6 +233,7 @@ impl Rig {
                 path: content.path.as_path().into(),
                 target: content.target.clone(),
                 offset: content.begin + content.bytes.len() as u64,
+                owed_from: content.begin + content.bytes.len() as u64,
                 size: content.size,
                 is_unseen: self.unseen.contains(key),
             })

@@ -107,6 +107,7 @@ fn entry(stream: u64, offset: u64, size: u64) -> Resume {
         path: Path::new("stdin").into(),
         target: None,
         offset,
+        owed_from: offset,
         size,
         is_unseen: false,
     }

@@ -217,6 +217,7 @@ fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
         id,
         generation: 1,
         offset: 0,
+        owed_from: 0,
         size: 0,
         ..old.clone()
     };

@@ -280,6 +280,7 @@ fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
             path: rig.path("b.log").into(),
             target: None,
             offset: 4,
+            owed_from: 4,
             size: 4,
             is_unseen: false,
         };

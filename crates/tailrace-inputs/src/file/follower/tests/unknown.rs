@@ -169,6 +169,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
         path: content.path.as_path().into(),
         target: None,
         offset: half as u64,
+        owed_from: half as u64,
         size: content.size,
         is_unseen: false,
     };
