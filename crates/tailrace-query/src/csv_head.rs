@@ -28,7 +28,7 @@ const ROWS_SAMPLED: usize = 1000;
 const HEAD_BYTES: u64 = 1 << 20;
 const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
 /// More is read where rows are long, up to this.
-const HEAD_BYTES_MAX: u64 = 64 << 20;
+const HEAD_BYTES_MAX: u64 = 16 << 20;
 
 const QUOTES: &str = "a value that begins with a quote ends with one; a quote within it is doubled";
 
@@ -92,12 +92,6 @@ impl Head {
         };
         let name = input.name();
         let mut bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
-        // The first line, and the last row, of which there may be more.
-        while bytes.len() as u64 == size && lines_in(&bytes) < rows_min + 2 && size < HEAD_BYTES_MAX
-        {
-            size *= 4;
-            bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
-        }
         if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
             return Err(Error::failure(format!(
                 "{name}: a compressed table cannot be read; decompress it first"
@@ -113,7 +107,18 @@ impl Head {
             true => b'\t',
             false => delimiter(&bytes),
         };
-        let mut rows = rows(&bytes, delimiter);
+        // The first line, and the last row, of which there may be more.
+        let count = rows_min + 2;
+        let mut rows = first_rows(&bytes, delimiter, count);
+        while bytes.len() as u64 == size
+            && rows.len() < count
+            && (rows.len() > 1 || size < HEAD_BYTES)
+            && size < HEAD_BYTES_MAX
+        {
+            size = (size * 4).min(HEAD_BYTES_MAX);
+            bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
+            rows = first_rows(&bytes, delimiter, count);
+        }
         let is_cut = bytes.len() as u64 == size;
         let unclosed = match input {
             Input::File(path) if is_cut => Quotes::unclosed_in(path, delimiter),
@@ -159,11 +164,6 @@ impl Head {
             delimiter,
         }))
     }
-}
-
-/// As many lines as rows, or more: values may have line ends.
-fn lines_in(bytes: &[u8]) -> usize {
-    memchr::memchr_iter(b'\n', bytes).count()
 }
 
 /// The type of a column that has the values of two; text has all.
@@ -231,14 +231,23 @@ fn other_encoding(bytes: &[u8]) -> Option<&'static str> {
     is_utf16.then_some("UTF-16")
 }
 
-fn rows(bytes: &[u8], delimiter: u8) -> Vec<ByteRecord> {
+/// At least so many rows, if there are, and all that begin where every file is looked at.
+fn first_rows(bytes: &[u8], delimiter: u8, count: usize) -> Vec<ByteRecord> {
     let reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
         .flexible(true)
         .from_reader(bytes);
+    let mut rows = Vec::new();
     // Nothing fails when bytes are read that are there, into rows of any length.
-    reader.into_byte_records().flatten().collect()
+    for row in reader.into_byte_records().flatten() {
+        let at = row.position().map_or(0, Position::byte);
+        rows.push(row);
+        if at >= HEAD_BYTES && rows.len() >= count {
+            break;
+        }
+    }
+    rows
 }
 
 /// The names of the columns. One without a name has that of its place.

@@ -4,104 +4,267 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, OrderByKind, SelectItem, SetExpr, Visitor};
-use tailrace_sql::walk::{first, walk};
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
+    Visitor, VisitorMut,
+};
+use tailrace_sql::walk::{walk, walk_mut};
 
 use crate::error::{Error, place_of};
 
-/// Refuses expressions of ORDER BY with a name that is both a column of a table and something else in the result.
+/// Gives expressions of ORDER BY that are columns of the result the names of these, and refuses those with a name that is both a column
+/// of a table and something else in the result.
 ///
 /// # Errors
 ///
 /// There is one.
-pub(crate) fn check(
-    query: &ast::Query,
+pub(crate) fn of_the_result(
+    query: &mut ast::Query,
     tables: &HashMap<String, Vec<String>>,
 ) -> Result<(), Error> {
+    let mut with = With::default();
+    let _ = walk(query, &mut with);
     let mut orders = Orders {
-        tables,
+        known: Known {
+            tables,
+            with: with.0,
+        },
         error: None,
     };
-    let _ = walk(query, &mut orders);
+    let _ = walk_mut(query, &mut orders);
     orders.error.map_or(Ok(()), Err)
 }
 
 struct Orders<'t> {
-    /// The columns of each table.
-    tables: &'t HashMap<String, Vec<String>>,
+    known: Known<'t>,
     error: Option<Error>,
 }
 
-impl Visitor for Orders<'_> {
+impl VisitorMut for Orders<'_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        let (SetExpr::Select(select), Some(order)) = (&*query.body, &query.order_by) else {
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+        let (SetExpr::Select(select), Some(order)) = (&*query.body, &mut query.order_by) else {
             return ControlFlow::Continue(());
         };
-        let OrderByKind::Expressions(keys) = &order.kind else {
+        let OrderByKind::Expressions(keys) = &mut order.kind else {
             return ControlFlow::Continue(());
         };
-        if let Some(all) = keys
-            .iter()
-            .map(|key| &key.expr)
-            .find(|key| self.is_all(key))
-        {
-            self.error = Some(Error {
-                place: place_of(all),
-                hint: Some("name the columns, or their places: ORDER BY 1, 2".to_owned()),
-                ..Error::usage("ORDER BY ALL is not supported")
-            });
-            return ControlFlow::Break(());
-        }
-        let computed: Vec<&str> = select.projection.iter().filter_map(computed).collect();
-        let is_doubtful = |expr: &Expr| match expr {
-            Expr::Identifier(name) => {
-                let is_it = |expr: &Expr| *expr == Expr::Identifier(name.clone());
-                computed.contains(&name.value.as_str())
-                    && (self.has(&name.value) || first(&**select, &is_it).is_some())
-            }
-            _ => false,
-        };
-        let within = keys.iter().filter(|key| !is_name(&key.expr));
-        let found = within
-            .filter_map(|key| first(&key.expr, &is_doubtful))
-            .next();
-        match found {
+        self.error = self.refusal(select, keys);
+        match self.error {
+            Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
-            Some(name) => {
-                self.error = Some(Error {
-                    place: place_of(&name),
-                    hint: Some("give the computed column another name".to_owned()),
-                    ..Error::usage(format!(
-                        "`{name}` in an expression of ORDER BY is a column, and a computed one of the result"
-                    ))
-                });
-                ControlFlow::Break(())
-            }
         }
     }
 }
 
 impl Orders<'_> {
-    fn has(&self, column: &str) -> bool {
-        self.tables.values().flatten().any(|it| it == column)
+    fn refusal(&self, select: &Select, keys: &mut [OrderByExpr]) -> Option<Error> {
+        let computed: Vec<(&Expr, &Ident)> =
+            select.projection.iter().filter_map(computed).collect();
+        for key in keys {
+            if self.is_all(&key.expr, select) {
+                return Some(Error {
+                    place: place_of(&key.expr),
+                    hint: Some("name the columns, or their places: ORDER BY 1, 2".to_owned()),
+                    ..Error::usage("ORDER BY ALL is not supported")
+                });
+            }
+            if is_name(&key.expr) {
+                continue;
+            }
+            let doubtful = names(&key.expr).into_iter().find(|name| {
+                let is_computed = computed.iter().any(|(_, alias)| alias.value == name.value);
+                is_computed && self.known.is_column(select, &name.value)
+            });
+            let Some(name) = doubtful else { continue };
+            match computed.iter().find(|(expr, _)| **expr == key.expr) {
+                Some((_, alias)) => {
+                    key.expr = Expr::Identifier(Ident {
+                        span: name.span,
+                        ..Ident::with_quote('"', alias.value.as_str())
+                    });
+                }
+                None => {
+                    return Some(Error {
+                        place: place_of(&Expr::Identifier(name.clone())),
+                        hint: Some("give the computed column another name".to_owned()),
+                        ..Error::usage(format!(
+                            "`{name}` in an expression of ORDER BY is a column, and a computed one of the result"
+                        ))
+                    });
+                }
+            }
+        }
+        None
     }
 
-    fn is_all(&self, key: &Expr) -> bool {
-        match key {
-            Expr::Identifier(name) => {
-                name.quote_style.is_none()
-                    && name.value.eq_ignore_ascii_case("all")
-                    && !self.has(&name.value)
-            }
+    fn is_all(&self, key: &Expr, select: &Select) -> bool {
+        let Expr::Identifier(name) = key else {
+            return false;
+        };
+        let is_named = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.value == name.value,
             _ => false,
+        };
+        name.quote_style.is_none()
+            && name.value.eq_ignore_ascii_case("all")
+            && !select.projection.iter().any(is_named)
+            && !self.known.is_column(select, &name.value)
+    }
+}
+
+/// What is known of the columns of tables.
+struct Known<'t> {
+    tables: &'t HashMap<String, Vec<String>>,
+    /// The columns of those of WITH, where they are written out.
+    with: HashMap<String, Option<Vec<String>>>,
+}
+
+impl Known<'_> {
+    /// Whether a SELECT has a column of this name to read, or may have.
+    fn is_column(&self, select: &Select, name: &str) -> bool {
+        let tables = select.from.iter().flat_map(|from| {
+            let joined = from.joins.iter().map(|join| &join.relation);
+            std::iter::once(&from.relation).chain(joined)
+        });
+        let mut tables = tables;
+        let is_named = |part: &Ident| part.value == name;
+        tables.any(|table| self.has(table, name)) || parts_of(select).iter().any(is_named)
+    }
+
+    fn has(&self, table: &TableFactor, name: &str) -> bool {
+        let (alias, columns) = match table {
+            TableFactor::Table {
+                name: path, alias, ..
+            } => {
+                let last = path.0.last().and_then(|part| part.as_ident());
+                let last = last.map_or("", |last| last.value.as_str());
+                let columns = match (self.tables.get(last), self.with.get(last)) {
+                    (_, Some(columns)) => columns.clone(),
+                    (Some(columns), None) => Some(columns.clone()),
+                    (None, None) => None,
+                };
+                (alias, columns)
+            }
+            TableFactor::Derived {
+                subquery, alias, ..
+            } => (alias, outputs(subquery)),
+            _ => (&None, None),
+        };
+        let renamed = alias.iter().flat_map(|alias| &alias.columns);
+        let mut renamed = renamed.map(|column| column.name.value.as_str()).peekable();
+        if renamed.peek().is_some() {
+            return renamed.any(|column| column == name);
+        }
+        match columns {
+            Some(columns) => columns.iter().any(|column| column == name),
+            None => self.tables.values().flatten().any(|column| column == name),
         }
     }
 }
 
-/// What is computed, by the name that it is given, unless that is the name of the column that it is.
-fn computed(item: &SelectItem) -> Option<&str> {
+/// The tables of WITH, anywhere in a query.
+#[derive(Default)]
+struct With(HashMap<String, Option<Vec<String>>>);
+
+impl Visitor for With {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let renamed = table.alias.columns.iter();
+            let renamed: Vec<_> = renamed.map(|column| column.name.value.clone()).collect();
+            let columns = match renamed.is_empty() {
+                true => outputs(&table.query),
+                false => Some(renamed),
+            };
+            self.0.insert(table.alias.name.value.clone(), columns);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The names of the columns of a query, where all are written out.
+fn outputs(query: &Query) -> Option<Vec<String>> {
+    let SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
+    let name = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(path)) => {
+            path.last().map(|name| name.value.clone())
+        }
+        SelectItem::UnnamedExpr(expr) => Some(expr.to_string()),
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        _ => None,
+    };
+    select.projection.iter().map(name).collect()
+}
+
+/// The names in an expression, but for those of subqueries in it.
+fn names(expr: &Expr) -> Vec<Ident> {
+    let mut names = Names::default();
+    let _ = names.of(expr);
+    names.found
+}
+
+/// The names in what a SELECT computes and asks for.
+fn parts_of(select: &Select) -> Vec<Ident> {
+    let mut names = Names::default();
+    for item in &select.projection {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            let _ = names.of(expr);
+        }
+    }
+    for expr in select.selection.iter().chain(&select.having) {
+        let _ = names.of(expr);
+    }
+    if let ast::GroupByExpr::Expressions(keys, _) = &select.group_by {
+        for key in keys {
+            let _ = names.of(key);
+        }
+    }
+    names.found
+}
+
+#[derive(Default)]
+struct Names {
+    depth: usize,
+    found: Vec<Ident>,
+}
+
+impl Names {
+    fn of(&mut self, expr: &Expr) -> ControlFlow<()> {
+        walk(expr, self)
+    }
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expr
+            && self.depth == 0
+        {
+            self.found.push(name.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What is computed, with the name that it is given, unless that is the name of the column that it is.
+fn computed(item: &SelectItem) -> Option<(&Expr, &Ident)> {
     let SelectItem::ExprWithAlias { expr, alias } = item else {
         return None;
     };
@@ -112,7 +275,7 @@ fn computed(item: &SelectItem) -> Option<&str> {
         }
         _ => false,
     };
-    (!is_same).then_some(alias.value.as_str())
+    (!is_same).then_some((expr, alias))
 }
 
 fn is_name(expr: &Expr) -> bool {

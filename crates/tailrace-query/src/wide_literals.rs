@@ -1,34 +1,89 @@
 //! Whole numbers of 20 to 38 digits in the query itself. DataFusion 55 makes floats of them, which round them; decimals have all digits.
+//!
+//! Not everywhere: with a column of floats, a decimal turns CASE, `coalesce`, IN, BETWEEN and UNION into decimals of 15 places, which
+//! floats do not fit into, and a quotient has four places.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, CastKind, DataType, ExactNumberInfo, Expr, Value};
-use tailrace_sql::walk::expressions_mut;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, SelectItem, SetExpr,
+    UnaryOperator, Value, VisitorMut,
+};
+use tailrace_sql::walk::{expressions_mut, walk_mut};
 
 /// The most digits that a decimal has.
 const DIGITS_MAX: usize = 38;
 
-/// Writes such numbers as casts of texts.
+/// Writes such numbers as casts of texts: in comparisons, sums, differences and casts, and where one is a column of the result by itself.
 pub(crate) fn as_decimals(query: &mut ast::Query) {
+    let _ = walk_mut(query, &mut Columns);
     let _ = expressions_mut(query, &mut |expr| {
-        if let Expr::Value(value) = expr
-            && let Value::Number(number, false) = &value.value
-            && is_wide(number)
-        {
-            let text = Value::SingleQuotedString(number.clone());
-            *expr = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(Expr::Value(text.with_span(value.span))),
-                data_type: DataType::Decimal(ExactNumberInfo::PrecisionAndScale(
-                    DIGITS_MAX as u64,
-                    0,
-                )),
-                array: false,
-                format: None,
-            };
+        match expr {
+            Expr::BinaryOp { left, op, right } if keeps_floats(op) => {
+                as_decimal(left);
+                as_decimal(right);
+            }
+            Expr::Cast {
+                expr, data_type, ..
+            } if matches!(data_type, DataType::Decimal(_) | DataType::Numeric(_)) => {
+                as_decimal(expr);
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     });
+}
+
+struct Columns;
+
+impl VisitorMut for Columns {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+        if let SetExpr::Select(select) = &mut *query.body {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                {
+                    as_decimal(expr);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a float on the other side makes the decimal a float.
+fn keeps_floats(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | Plus | Minus)
+}
+
+fn as_decimal(expr: &mut Expr) {
+    match expr {
+        Expr::Nested(inner)
+        | Expr::UnaryOp {
+            op: UnaryOperator::Minus | UnaryOperator::Plus,
+            expr: inner,
+        } => as_decimal(inner),
+        Expr::Value(value) => {
+            if let Value::Number(number, false) = &value.value
+                && is_wide(number)
+            {
+                let text = Value::SingleQuotedString(number.clone());
+                *expr = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(Expr::Value(text.with_span(value.span))),
+                    data_type: DataType::Decimal(ExactNumberInfo::PrecisionAndScale(
+                        DIGITS_MAX as u64,
+                        0,
+                    )),
+                    array: false,
+                    format: None,
+                };
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Whether it has digits alone, beyond 64 bits.

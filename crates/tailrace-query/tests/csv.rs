@@ -45,6 +45,11 @@ fn types_come_from_long_rows_too() {
         .collect();
     let read = of_csv(&format!("a,b\n{rows}y,2.5\n"), &[]).unwrap();
     assert_eq!(read.lines().last(), Some("{\"a\":\"y\",\"b\":2.5}"));
+    // Of a value with line ends each is a line, but no row.
+    let value = format!("\"{}\"", "x\n".repeat(1000));
+    let rows: String = (0..900).map(|n| format!("{value},{n}\n")).collect();
+    let read = of_csv(&format!("a,b\n{rows}y,2.5\n"), &[]).unwrap();
+    assert_eq!(read.lines().last(), Some("{\"a\":\"y\",\"b\":2.5}"));
 }
 
 #[test]

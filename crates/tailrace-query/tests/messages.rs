@@ -400,6 +400,12 @@ fn orders_that_would_be_others_are_refused() {
         "write days, or join the table with itself",
     );
     check(
+        "SELECT count(*) OVER (ORDER BY t RANGE BETWEEN INTERVAL '1 yr' PRECEDING AND CURRENT ROW) FROM (SELECT CAST('2026-01-01' AS TIMESTAMP) AS t) q",
+        "a frame by RANGE cannot have months or years, which are not equally long",
+        Some("RANGE"),
+        "write days, or join the table with itself",
+    );
+    check(
         "SELECT -k AS k FROM logs ORDER BY abs(k) LIMIT 2",
         "`k` in an expression of ORDER BY is a column, and a computed one of the result",
         Some("k) LIMIT"),
@@ -418,10 +424,10 @@ fn orders_that_would_be_others_are_refused() {
         "name the columns, or their places: ORDER BY 1, 2",
     );
     check(
-        "SELECT lead(k, 2) IGNORE NULLS OVER () FROM logs",
-        "lead with IGNORE NULLS needs an order of its own",
+        "SELECT lead(k, 2) IGNORE NULLS OVER w FROM logs WINDOW w AS (ORDER BY k)",
+        "lead with IGNORE NULLS of more than one row needs a window without a name",
         Some("lead"),
-        "write OVER (... ORDER BY ...) behind it",
+        "write the window itself behind OVER",
     );
 }
 
@@ -438,6 +444,18 @@ fn regular_expressions_are_refused_where_they_stand() {
         "SELECT count(*) FROM logs WHERE name ~ '(?=x)'",
         "a regular expression is wrong: look-around, including look-ahead and look-behind, is not supported",
         Some("name ~"),
+        syntax,
+    );
+    check(
+        "SELECT count(*) FROM logs WHERE name ~ 'INFO' AND name ~* '('",
+        "a regular expression is wrong: unclosed group",
+        Some("name ~*"),
+        syntax,
+    );
+    check(
+        "SELECT regexp_count(name, '(') FROM logs",
+        "a regular expression is wrong: unclosed group",
+        Some("regexp_count"),
         syntax,
     );
     check(

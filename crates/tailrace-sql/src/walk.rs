@@ -54,6 +54,10 @@ impl Visitor for Any<'_> {
         self.0.pre_visit_query(query)
     }
 
+    fn post_visit_query(&mut self, query: &Query) -> Flow {
+        self.0.post_visit_query(query)
+    }
+
     fn pre_visit_select(&mut self, select: &Select) -> Flow {
         self.0.pre_visit_select(select)
     }

@@ -445,7 +445,8 @@ impl File {
     }
 
     /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one, or that lies
-    /// outside the roots: but one that was read beneath them may have been moved away since.
+    /// outside the roots: but one that was read beneath them may have been moved away since, if no link leads there: the
+    /// roots may be others now.
     pub(crate) fn open(&mut self, roots: &Roots) -> io::Result<Open> {
         let mut stale = Vec::new();
         for name in &self.names {
@@ -464,10 +465,12 @@ impl File {
             }
             let handle = match roots.open(name) {
                 Ok(Opened::Beneath(handle)) => handle,
-                Ok(Opened::Outside(_)) if self.listed => match roots.open_moved(name) {
-                    Ok(handle) => handle,
-                    Err(_) => continue,
-                },
+                Ok(Opened::Outside(_)) if self.listed && !self.is_linked() => {
+                    match roots.open_moved(name) {
+                        Ok(handle) => handle,
+                        Err(_) => continue,
+                    }
+                }
                 Ok(Opened::Outside(target)) => return Ok(Open::Outside(target)),
                 Err(e) if is_absent(&e) => {
                     stale.push(name.clone());
@@ -483,6 +486,12 @@ impl File {
             stale.push(name.clone());
         }
         Ok(Open::Stale(stale))
+    }
+
+    /// Whether one of its names is a link. Looks at each.
+    fn is_linked(&self) -> bool {
+        let is_link = |name: &Arc<Path>| Meta::of_name(name).is_ok_and(|meta| meta.is_link());
+        self.names.iter().any(is_link)
     }
 
     /// Whether this is of the same file, and not of another one that has its inode now.

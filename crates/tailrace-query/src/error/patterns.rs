@@ -1,7 +1,10 @@
 //! Regular expressions of a query that are refused, while it is planned or when it runs.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
-use tailrace_sql::walk::first;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
+use regex::Regex;
+use tailrace_sql::walk::{expressions, first};
 
 use super::Error;
 use super::planning::place_of;
@@ -23,10 +26,15 @@ pub(super) fn refused_regex(text: &str, sql: &str) -> Option<Error> {
             .starts_with("regexp_"),
         _ => false,
     };
+    // Of several the one that is written out and wrong.
+    let is_wrong =
+        |expr: &Expr| is_regex(expr) && texts(expr).iter().any(|it| Regex::new(it).is_err());
     let said = |message: String, hint: &str| {
         let query = tailrace_sql::parse_query(sql).ok()?;
+        let wrong = first(&query, &is_wrong);
+        let wrong = wrong.or_else(|| first(&query, &is_regex));
         Some(Error {
-            place: first(&query, &is_regex).and_then(|expr| place_of(&expr)),
+            place: wrong.and_then(|expr| place_of(&expr)),
             hint: Some(hint.to_owned()),
             ..Error::usage(message)
         })
@@ -39,10 +47,27 @@ pub(super) fn refused_regex(text: &str, sql: &str) -> Option<Error> {
             "repeat less: (x{1000}){1000} is a million states",
         );
     }
-    let (_, rest) = text.split_once("regex parse error: ")?;
-    let (_, what) = rest.rsplit_once("error: ")?;
+    let unparsed = text
+        .split_once("regex parse error: ")
+        .or_else(|| text.split_once("did not compile: "));
+    let (_, rest) = unparsed?;
+    let (_, what) = rest.rsplit_once("error: ").unwrap_or(("", rest));
     said(
         format!("a regular expression is wrong: {what}"),
         "its syntax is that of RE2, without look-around and backreferences",
     )
+}
+
+/// The texts that are written out in an expression.
+fn texts(expr: &Expr) -> Vec<String> {
+    let mut texts = Vec::new();
+    let _ = expressions(expr, &mut |part| {
+        if let Expr::Value(value) = part
+            && let Value::SingleQuotedString(text) = &value.value
+        {
+            texts.push(text.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    texts
 }

@@ -32,9 +32,14 @@ impl fmt::Display for LocalFiles {
 /// What stands in parts of a file.
 fn read(path: &FilePath, ranges: &[Range<u64>]) -> std::io::Result<Vec<Bytes>> {
     let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
     let mut read = |range: &Range<u64>| {
+        // The numbers of a damaged file may be any.
+        let len = range.end.checked_sub(range.start);
+        let Some(len) = len.filter(|_| range.end <= size) else {
+            return Err(ErrorKind::UnexpectedEof.into());
+        };
         file.seek(SeekFrom::Start(range.start))?;
-        let len = range.end - range.start;
         let mut bytes = Vec::with_capacity(len as usize);
         // Reading to an end clears no memory.
         if (&mut file).take(len).read_to_end(&mut bytes)? as u64 != len {
@@ -124,6 +129,12 @@ mod tests {
         let error = ours.get_ranges(&location, beyond).await;
         let error = error.expect_err("there are no such bytes").to_string();
         assert!(error.contains("a %25 #b.bin: "), "{error}");
+        let (inverted, endless) = (Range { start: 9, end: 3 }, 0..u64::MAX);
+        for range in [inverted, endless] {
+            let error = ours.get_ranges(&location, &[range]).await;
+            let error = error.expect_err("there are no such bytes").to_string();
+            assert!(error.contains("unexpected end of file"), "{error}");
+        }
         std::fs::remove_file(&path).expect("removed");
         let error = ours.get_ranges(&location, &ranges).await;
         let error = error.expect_err("there is no file").to_string();

@@ -1,5 +1,6 @@
 //! What is seen in the plan of a query.
 
+use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -73,10 +74,10 @@ fn has_months(frame: &WindowFrame) -> bool {
         && (of_bound(&frame.start_bound) || of_bound(&frame.end_bound))
 }
 
+/// Whether it is an interval with months, or with what is made of them. Numbers alone are none.
 fn is_of_months(text: &str) -> bool {
-    const UNITS: [&str; 6] = ["mon", "year", "quarter", "decade", "centur", "millenni"];
-    let text = text.to_ascii_lowercase();
-    UNITS.iter().any(|unit| text.contains(unit))
+    text.contains(char::is_alphabetic)
+        && parse_interval_month_day_nano(text).is_ok_and(|interval| interval.months != 0)
 }
 
 /// DataFusion 55 gives rows to all aggregates of a query in the order of one of them, and takes the opposite order for as good. Those over
@@ -88,7 +89,10 @@ fn orders(aggregates: &[Expr], sql: &str) -> Option<Error> {
             Expr::Alias(named) => &*named.expr,
             other => other,
         };
+        // The order of a percentile is one of values, and the first value is found in any order of the rows.
         if let Expr::AggregateFunction(called) = aggregate
+            && !called.func.supports_within_group_clause()
+            && !called.func.order_sensitivity().is_beneficial()
             && let Some(first) = called.params.order_by.first()
         {
             known.push((called.params.distinct, first));

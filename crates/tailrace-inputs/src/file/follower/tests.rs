@@ -193,6 +193,7 @@ impl Rig {
             let kept = content.bytes.len().saturating_sub(lag);
             content.bytes.truncate(kept);
             entry.offset = content.begin + kept as u64;
+            entry.owed_from = entry.offset;
         }
         self.begin_again();
         resume

@@ -29,6 +29,7 @@ fn stopped_at(lines: usize, read: usize) -> (Rig, Vec<Resume>) {
     rig.until(|rig| rig.texts().concat().len() == lines * 11);
     let mut resume = rig.resume_entries();
     resume[0].offset = read as u64 * 11;
+    resume[0].owed_from = resume[0].offset;
     let content = rig.live.values_mut().next().unwrap();
     content.bytes.truncate(read * 11);
     rig.begin_again();

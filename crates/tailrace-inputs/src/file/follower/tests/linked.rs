@@ -154,3 +154,17 @@ fn what_lies_beneath_no_root_any_more_is_not_looked_for() {
         assert!(rig.texts().iter().all(|text| !text.contains("three")));
     }
 }
+
+/// The link leads to the file as it did, but not beneath a root.
+#[test]
+fn what_a_link_leads_to_that_lies_beneath_no_root_any_more_is_not_read() {
+    let (mut rig, resume) = killed();
+    rig.config.follow_roots.clear();
+    start(&mut rig, resume);
+    let link = rig.path("logs/app.log");
+    rig.until(|rig| !rig.problems(&link).is_empty());
+    rig.append("targets/x.log", "four\n");
+    rig.append("logs/b.log", "five\n");
+    rig.until(|rig| rig.texts().iter().any(|text| text == "five\n"));
+    assert!(rig.texts().iter().all(|text| !text.contains("three")));
+}

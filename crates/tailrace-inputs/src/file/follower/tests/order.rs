@@ -285,7 +285,8 @@ fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
             let entry = resume
                 .iter_mut()
                 .find(|entry| (entry.id.device, entry.id.inode) == key);
-            entry.unwrap().offset = read as u64;
+            let entry = entry.unwrap();
+            (entry.offset, entry.owed_from) = (read as u64, read as u64);
         }
         if compressed {
             super::copied::compress_file(&rig.path("a.log.20260101-000000"));
@@ -352,7 +353,7 @@ fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     let (one, two) = (begins(&rig, "one\n"), begins(&rig, "two\n"));
     for entry in &mut resume {
         match entry.id.key(entry.generation) {
-            key if key == one => entry.offset = 0,
+            key if key == one => (entry.offset, entry.owed_from) = (0, 0),
             key if key == two => entry.id.inode = inode,
             _ => {}
         }

@@ -70,6 +70,7 @@ fn a_file_gone_while_the_agent_was_down_is_counted_and_forgotten() {
     let mut rig = stopped("a.log", "one\ntwo\n");
     let mut resume = rig.resume_entries();
     resume[0].offset = 4;
+    resume[0].owed_from = 4;
     rig.live.values_mut().next().unwrap().bytes.truncate(4);
     fs::remove_file(rig.path("a.log")).unwrap();
     rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
@@ -84,7 +85,7 @@ fn another_content_is_another_generation() {
         for offset in [4, 8] {
             let mut rig = stopped("a.log", "one\ntwo\n");
             let mut resume = rig.resume_entries();
-            resume[0].offset = offset;
+            (resume[0].offset, resume[0].owed_from) = (offset, offset);
             rig.live
                 .values_mut()
                 .next()
@@ -111,7 +112,7 @@ fn only_the_latest_generation_of_an_inode_can_be_on_disk() {
     let mut rig = stopped("a.log", "one\n");
     let mut resume = rig.resume_entries();
     let mut old = resume[0].clone();
-    old.offset = 10;
+    (old.offset, old.owed_from) = (10, 10);
     old.size = 30;
     resume[0].generation = 1;
     resume.insert(0, old);
