@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -186,12 +188,9 @@ pub(crate) fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match input {
         Input::Object(object) => {
-            let objects = Arc::clone(&object.store.objects);
-            let (location, end) = (object.meta.location.clone(), object.meta.size.min(size));
+            let end = object.meta.size.min(size);
             if end > 0 {
-                let read = async move { objects.get_range(&location, 0..end).await };
-                let read = store::wait(read)?.map_err(|error| anyhow!("{}", store::said(&error)));
-                bytes = read.with_context(|| name)?.to_vec();
+                bytes = part_of(input, 0..end).with_context(|| name)?;
             }
         }
         Input::File(path) => {
@@ -206,6 +205,34 @@ pub(crate) fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
         Input::Stdin => bail!("standard input is no table"),
     }
     Ok(bytes)
+}
+
+/// The bytes that a file or an object has.
+pub(crate) fn size_of(input: &Input) -> anyhow::Result<u64> {
+    match input {
+        Input::Object(object) => Ok(object.meta.size),
+        Input::File(path) => Ok(std::fs::metadata(path)?.len()),
+        Input::Stdin => bail!("standard input is no table"),
+    }
+}
+
+/// A part of a file or an object, within its size.
+pub(crate) fn part_of(input: &Input, range: Range<u64>) -> anyhow::Result<Vec<u8>> {
+    match input {
+        Input::Object(object) => {
+            let objects = Arc::clone(&object.store.objects);
+            let location = object.meta.location.clone();
+            let read = async move { objects.get_range(&location, range).await };
+            let read = store::wait(read)?.map_err(|error| anyhow!("{}", store::said(&error)));
+            Ok(read?.to_vec())
+        }
+        Input::File(path) => {
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            File::open(path)?.read_exact_at(&mut bytes, range.start)?;
+            Ok(bytes)
+        }
+        Input::Stdin => bail!("standard input is no table"),
+    }
 }
 
 /// What the fields of the first line are parted by: commas; or else semicolons or tabs, as spreadsheets write them.

@@ -24,8 +24,10 @@ pub(crate) fn as_decimals(query: &mut ast::Query) {
                 as_decimal(right);
             }
             Expr::Cast {
-                expr, data_type, ..
-            } if matches!(data_type, DataType::Decimal(_) | DataType::Numeric(_)) => {
+                expr,
+                data_type: DataType::Decimal(_) | DataType::Numeric(_),
+                ..
+            } => {
                 as_decimal(expr);
             }
             _ => {}

@@ -140,7 +140,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
         "DIR/b.arrow: it is not Arrow, damaged, or cut off: its columns cannot be read";
     assert_eq!(told(b"{\"x\":1}\n"), unreadable);
     assert_eq!(told(b""), unreadable);
-    assert_eq!(told(&bytes[..6]), unreadable);
+    assert_eq!(told(&bytes[..6]), cut);
     let names = ["x", "x"].map(|name| (name, numbers(&[1])));
     write(&dir.join("c.arrow"), &batch(names.into()));
     assert_eq!(
@@ -186,4 +186,18 @@ fn any_damaged_byte_is_an_error_or_another_value() {
             told(dir, "SELECT * FROM 'DIR/b.arrow'");
         }
     }
+}
+
+/// As Polars writes it: what the file begins with is no message.
+#[test]
+fn a_file_with_a_footer_is_read_by_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let path = dir.join("a.arrow");
+    write(&path, &batch(vec![("n", numbers(&[1, 2]))]));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8..16].copy_from_slice(&[4, 0, 0, 0, 0xf2, 0xff, 0xff, 0xff]);
+    std::fs::write(&path, bytes).unwrap();
+    let sql = format!("SELECT sum(n) AS n FROM '{}'", path.display());
+    assert_eq!(told(dir, &sql), "{\"n\":3}\n");
 }

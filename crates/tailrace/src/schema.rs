@@ -167,10 +167,12 @@ fn hint(found: &Description) -> Option<String> {
         0 => String::new(),
         more => format!("; {more} more are in `-o json`, as type and type_in_query"),
     };
-    let named = in_shell(&named.join(","));
-    (count > 0).then(|| {
-        format!("the beginning of the files does not show all of this: query with `--columns {named}`{more}")
-    })
+    let with = match named.is_empty() {
+        true => "name such columns by `--columns`".to_owned(),
+        false => format!("query with `--columns {}`", in_shell(&named.join(","))),
+    };
+    (count > 0)
+        .then(|| format!("the beginning of the files does not show all of this: {with}{more}"))
 }
 
 /// Whether `--columns` takes a name as a person would write it.

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailrace_inputs::QueueReader;
 use tailrace_inputs::checkpoint::Counts;
 
-use super::{OpenSpan, Slot, State, TrackedSource, Tracker};
+use super::{OpenSpan, Slot, State, Tracker};
 
 /// How far an output is behind the shared reading of a source.
 #[derive(Debug, Clone)]
@@ -87,14 +86,14 @@ impl Tracker {
     }
 
     /// The agent ends: what an output has not acknowledged of files that have no name any more, it will never get. Gives
-    /// for each such file how many records it goes without. Looks at each file with something that is not acknowledged.
+    /// for each such file how many records it goes without. One that was only renamed is found by the next start.
     pub(crate) fn give_up_gone(&self, output: usize) -> Vec<(Arc<Path>, u64)> {
         let State { sources, files, .. } = &mut *self.lock();
         let mut given_up = Vec::new();
         for (&slot, source) in sources.iter_mut() {
             let head = source.head;
             let view = &source.views[output];
-            if view.mark.watermark >= head.framed_to || !source.is_gone() {
+            if view.mark.watermark >= head.framed_to || !source.gone {
                 continue;
             }
             let view = &mut source.views[output];
@@ -158,14 +157,5 @@ impl Tracker {
         view.advance();
         files.changed.insert(slot);
         dropped
-    }
-}
-
-impl TrackedSource {
-    /// Whether its file was deleted or truncated since it was read. Looks at the file.
-    pub(super) fn is_gone(&self) -> bool {
-        let id = self.opening.id.filter(|id| !QueueReader::owns(id));
-        let path = self.target.as_ref().unwrap_or(&self.opening.path);
-        id.is_some_and(|id| self.gone || !id.is_at(path))
     }
 }

@@ -43,7 +43,13 @@ impl Tracker {
                 Some(id) if QueueReader::owns(&id) => {
                     bytes.saturating_sub(source.stored_bytes(&id, stored))
                 }
-                _ if bytes > 0 && source.is_gone() => bytes,
+                Some(id) if bytes > 0 => {
+                    let path = source.target.as_ref().unwrap_or(&source.opening.path);
+                    match id.is_at(path) && !source.gone {
+                        true => 0,
+                        false => bytes,
+                    }
+                }
                 _ => 0,
             }
         });

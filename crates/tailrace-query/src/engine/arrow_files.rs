@@ -24,9 +24,8 @@ use crate::error::{Error, text_of};
 use crate::input::Input;
 use crate::merge::{merged, named_twice};
 
-/// What the form with a footer begins with, filled up with zeros to a multiple of eight bytes, and ends with.
+/// What the form with a footer begins and ends with.
 const MARK: &[u8] = b"ARROW1";
-const FILLED: usize = 8;
 /// What is read of a file for its columns.
 const HEAD_BYTES: u64 = 1 << 20;
 const HEAD_BYTES_MAX: u64 = 64 << 20;
@@ -140,14 +139,22 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
     let name = input.name();
     let bytes = beginning(input, HEAD_BYTES)?;
     let has_footer = bytes.starts_with(MARK);
-    // Behind the mark, both forms are the same messages.
-    let schema = |mut bytes: &[u8]| {
-        if has_footer {
-            bytes = bytes.get(FILLED..).unwrap_or_default();
-            while let Some(rest) = bytes.strip_prefix(&[0; FILLED]) {
-                bytes = rest;
-            }
-        }
+    let schema = match has_footer {
+        true => arrow_lengths::with_footer(input).map_err(|error| anyhow!("{name}: {error}"))?,
+        false => Schema::clone(&*of_stream(input, &bytes)?),
+    };
+    if let Some(column) = named_twice(&schema) {
+        bail!("{name}: it has more than one column `{column}`");
+    }
+    // Writers keep the number of rows beside the columns, which is another one in each file.
+    let columns = Schema::new(schema.fields().clone());
+    Ok((has_footer, Arc::new(columns)))
+}
+
+/// The columns of a stream, of which this is the beginning.
+fn of_stream(input: &Input, bytes: &[u8]) -> anyhow::Result<SchemaRef> {
+    let name = input.name();
+    let schema = |bytes: &[u8]| {
         // Room would be made for what it says is its length, whatever follows.
         let head = bytes.strip_prefix(&arrow_lengths::MESSAGE).unwrap_or(bytes);
         let len = head.first_chunk().map(|len| u32::from_le_bytes(*len));
@@ -158,7 +165,7 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
         let read = catch_unwind(|| StreamReader::try_new(bytes, None));
         Some(read.ok()?.ok()?.schema())
     };
-    let schema = match schema(&bytes) {
+    let schema = match schema(bytes) {
         None if bytes.len() as u64 == HEAD_BYTES => schema(&beginning(input, HEAD_BYTES_MAX)?),
         schema => schema,
     };
@@ -166,16 +173,7 @@ fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
         bail!("{name}: it is not Arrow, damaged, or cut off: its columns cannot be read");
     };
     if let Input::File(path) = input {
-        let checked = match has_footer {
-            true => arrow_lengths::with_footer(path),
-            false => arrow_lengths::of_stream(path),
-        };
-        checked.map_err(|error| anyhow!("{name}: {error}"))?;
+        arrow_lengths::of_stream(path).map_err(|error| anyhow!("{name}: {error}"))?;
     }
-    if let Some(column) = named_twice(&schema) {
-        bail!("{name}: it has more than one column `{column}`");
-    }
-    // Writers keep the number of rows beside the columns, which is another one in each file.
-    let columns = Schema::new(schema.fields().clone());
-    Ok((has_footer, Arc::new(columns)))
+    Ok(schema)
 }

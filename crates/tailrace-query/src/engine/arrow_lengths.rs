@@ -2,12 +2,18 @@
 //! far beyond the file would end the process.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
+use arrow::datatypes::Schema;
+use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::read_footer_length;
 use arrow::ipc::{Block, root_as_footer, root_as_message};
+
+use crate::csv_head::{part_of, size_of};
+use crate::input::Input;
 
 /// The length of the footer and the mark behind it.
 const END: u64 = 10;
@@ -17,28 +23,27 @@ pub(super) const MESSAGE: [u8; 4] = [0xff; 4];
 const CUT: &str = "it ends too early: it was cut off, or is still being written";
 const DAMAGED: &str = "it is damaged: a part of it is longer than the file";
 
-/// Checks the parts of a file with a footer.
+/// The columns of a file with a footer, whose parts are checked. Some writers begin it with what is no message, so that its head does
+/// not tell them.
 ///
 /// # Errors
 ///
 /// The file cannot be read, it ends too early, or a part is longer than it.
-pub(super) fn with_footer(path: &Path) -> Result<()> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
+pub(super) fn with_footer(input: &Input) -> Result<Schema> {
+    let size = size_of(input)?;
     ensure!(size > END, CUT);
-    let mut end = [0; END as usize];
-    file.seek(SeekFrom::Start(size - END))?;
-    file.read_exact(&mut end)?;
-    let Ok(len) = read_footer_length(end) else {
+    let end = part_of(input, size - END..size)?;
+    let Some(len) = end
+        .first_chunk()
+        .and_then(|end| read_footer_length(*end).ok())
+    else {
         bail!(CUT);
     };
     let start = (size - END).checked_sub(len as u64);
     let Some(start) = start else {
         bail!(DAMAGED);
     };
-    let mut footer = vec![0; len];
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut footer)?;
+    let footer = part_of(input, start..size - END)?;
     let Ok(footer) = root_as_footer(&footer) else {
         bail!("its footer is damaged");
     };
@@ -56,7 +61,13 @@ pub(super) fn with_footer(path: &Path) -> Result<()> {
         end.is_some_and(|end| end <= size)
     };
     ensure!(parts.all(is_within), DAMAGED);
-    Ok(())
+    // It panics at some of what is damaged.
+    let schema = footer
+        .schema()
+        .map(|schema| catch_unwind(AssertUnwindSafe(|| fb_to_schema(schema))));
+    schema
+        .and_then(std::result::Result::ok)
+        .ok_or_else(|| anyhow!("its footer is damaged"))
 }
 
 /// Checks the messages of a stream.

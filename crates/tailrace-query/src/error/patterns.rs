@@ -51,7 +51,13 @@ pub(super) fn refused_regex(text: &str, sql: &str) -> Option<Error> {
         .split_once("regex parse error: ")
         .or_else(|| text.split_once("did not compile: "));
     let (_, rest) = unparsed?;
-    let (_, what) = rest.rsplit_once("error: ").unwrap_or(("", rest));
+    // Some say the expression alone.
+    let alone = || Some(Regex::new(rest).err()?.to_string());
+    let text = match rest.contains("error: ") {
+        true => rest.to_owned(),
+        false => alone()?,
+    };
+    let (_, what) = text.rsplit_once("error: ")?;
     said(
         format!("a regular expression is wrong: {what}"),
         "its syntax is that of RE2, without look-around and backreferences",

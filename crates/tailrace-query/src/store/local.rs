@@ -7,19 +7,21 @@ use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::Path as FilePath;
+use std::os::unix::fs::FileExt;
+use std::path::{Path as FilePath, PathBuf};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{BoxStream, try_unfold};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-/// Only ranges are read in its own way.
+/// Only ranges and whole files are read in its own way.
 #[derive(Debug, Default)]
 pub(super) struct LocalFiles(LocalFileSystem);
 
@@ -50,18 +52,95 @@ fn read(path: &FilePath, ranges: &[Range<u64>]) -> std::io::Result<Vec<Bytes>> {
     ranges.iter().map(&mut read).collect()
 }
 
+/// What an Arrow file begins with, in either form.
+const ARROW: [&[u8]; 2] = [b"ARROW1", &[0xff; 4]];
+/// What is read of a whole file at a time.
+const READ_BYTES: u64 = 256 << 10;
+
+/// All of a file as it is now. It may grow while it is read, but it has to end; and one that becomes shorter is not what was asked for.
+fn whole(file: File, path: PathBuf, size: u64) -> std::io::Result<GetResultPayload> {
+    let mut head = [0; 6];
+    let read = file.read_at(&mut head, 0)?;
+    // Arrow's parts say how long they are, and its reader goes back and forth.
+    if ARROW.iter().any(|mark| head[..read].starts_with(mark)) {
+        return Ok(GetResultPayload::File(file, path));
+    }
+    let parts = try_unfold((file, path, 0), move |(file, path, at)| async move {
+        let part = part(&file, at, size).map_err(|error| failed(&path, &error))?;
+        let next = at + part.len() as u64;
+        Ok((!part.is_empty()).then_some((part, (file, path, next))))
+    });
+    Ok(GetResultPayload::Stream(parts.boxed()))
+}
+
+/// The next part of a file that had this size, and of its last line what was written since.
+fn part(file: &File, at: u64, size: u64) -> std::io::Result<Bytes> {
+    let is_within = at < size;
+    let want = match is_within {
+        true => (size - at).min(READ_BYTES),
+        false if size == 0 || ends_in_line(file, at)? => return Ok(Bytes::new()),
+        false => READ_BYTES,
+    };
+    let mut bytes = vec![0; want as usize];
+    let read = read_full_at(file, &mut bytes, at)?;
+    bytes.truncate(read);
+    if is_within && (read as u64) < want {
+        return Err(std::io::Error::new(
+            ErrorKind::UnexpectedEof,
+            "became shorter while it was read",
+        ));
+    }
+    if !is_within && let Some(end) = memchr::memchr(b'\n', &bytes) {
+        bytes.truncate(end + 1);
+    }
+    Ok(bytes.into())
+}
+
+/// Whether the byte before is the end of a line.
+fn ends_in_line(file: &File, at: u64) -> std::io::Result<bool> {
+    let mut last = [0];
+    let read = file.read_at(&mut last, at - 1)?;
+    Ok(read == 0 || last == *b"\n")
+}
+
+fn read_full_at(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<usize> {
+    let mut full = 0;
+    while full < bytes.len() {
+        match file.read_at(&mut bytes[full..], at + full as u64) {
+            Ok(0) => break,
+            Ok(read) => full += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(full)
+}
+
+fn failed(path: &FilePath, error: &std::io::Error) -> Error {
+    Error::Generic {
+        store: "LocalFileSystem",
+        source: format!("{}: {error}", path.display()).into(),
+    }
+}
+
 #[async_trait]
 impl ObjectStore for LocalFiles {
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let path = self.0.path_to_filesystem(location)?;
-        read(&path, ranges).map_err(|error| Error::Generic {
-            store: "LocalFileSystem",
-            source: format!("{}: {error}", path.display()).into(),
-        })
+        read(&path, ranges).map_err(|error| failed(&path, &error))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.0.get_opts(location, options).await
+        let is_whole = options.range.is_none() && !options.head;
+        let got = self.0.get_opts(location, options).await?;
+        let payload = match got.payload {
+            GetResultPayload::File(file, path) if is_whole => {
+                let size = got.meta.size;
+                whole(file, path.clone(), size).map_err(|error| failed(&path, &error))?
+            }
+            payload => payload,
+        };
+        Ok(GetResult { payload, ..got })
     }
 
     async fn put_opts(
@@ -106,6 +185,36 @@ mod tests {
     use object_store::ObjectStoreExt;
 
     use super::*;
+
+    /// Lines of a file that others write to meanwhile.
+    #[tokio::test]
+    async fn a_file_that_grows_ends_and_one_that_is_cut_fails() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.csv");
+        let location = Path::from_absolute_path(&path).expect("a location");
+        let store = LocalFiles::default();
+        let line = "x".repeat(READ_BYTES as usize);
+        for (text, more, all) in [
+            ("a\n", "b\n", "a\n"),
+            ("a\nb", "c\nd\n", "a\nbc\n"),
+            ("a\nb", "", "a\nb"),
+            ("", "a\n", ""),
+            (&line, &format!("{line}\nb\n"), &format!("{line}{line}\n")),
+        ] {
+            std::fs::write(&path, text).expect("a file");
+            let got = store.get(&location).await.expect("the file");
+            std::fs::write(&path, format!("{text}{more}")).expect("a file");
+            let bytes = got.bytes().await.expect("its bytes");
+            assert!(bytes == all.as_bytes(), "{} bytes", bytes.len());
+        }
+        let got = store.get(&location).await.expect("the file");
+        std::fs::write(&path, "a\n").expect("a file");
+        let error = got.bytes().await.expect_err("it was cut").to_string();
+        assert!(
+            error.contains("a.csv: became shorter while it was read"),
+            "{error}"
+        );
+    }
 
     #[tokio::test]
     async fn ranges_are_read_as_the_store_of_the_crate_reads_them() {

@@ -5,6 +5,7 @@ use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Sort;
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
@@ -92,7 +93,7 @@ fn orders(aggregates: &[Expr], sql: &str) -> Option<Error> {
         // The order of a percentile is one of values, and the first value is found in any order of the rows.
         if let Expr::AggregateFunction(called) = aggregate
             && !called.func.supports_within_group_clause()
-            && !called.func.order_sensitivity().is_beneficial()
+            && called.func.order_sensitivity() != AggregateOrderSensitivity::Beneficial
             && let Some(first) = called.params.order_by.first()
         {
             known.push((called.params.distinct, first));

@@ -17,6 +17,7 @@ use crate::printed::Printer;
 /// What the process ends with when a signal comes while nobody takes the rows.
 pub(super) const INTERRUPTED: i32 = 130;
 const TERMINATED: i32 = 143;
+const HUNG_UP: i32 = 129;
 /// How long the thread of the query may then wait for whoever reads its rows.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -93,8 +94,8 @@ pub(super) fn signalled() -> anyhow::Result<oneshot::Receiver<()>> {
     Ok(receiver)
 }
 
-/// Ends the process when SIGINT or SIGTERM comes, and removes what its query has on disk: on a thread of its own, for those of
-/// the query may be busy for long.
+/// Ends the process when SIGINT, SIGTERM or SIGHUP comes, and removes what its query has on disk: on a thread of its own, for those
+/// of the query may be busy for long. SIGHUP stays ignored where it is, as by `nohup`.
 ///
 /// # Errors
 ///
@@ -110,14 +111,24 @@ pub(super) fn end_at_signal(temporary: Temporary) -> anyhow::Result<()> {
         (
             wait(SignalKind::interrupt())?,
             wait(SignalKind::terminate())?,
+            (!ignores_hangups())
+                .then(|| wait(SignalKind::hangup()))
+                .transpose()?,
         )
     };
     let wait = move || {
-        let (mut interrupt, mut terminate) = signalled;
+        let (mut interrupt, mut terminate, mut hangup) = signalled;
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let code = runtime.block_on(async {
             tokio::select! {
                 _ = interrupt.recv() => INTERRUPTED,
                 _ = terminate.recv() => TERMINATED,
+                _ = hung_up => HUNG_UP,
             }
         });
         temporary.remove();
@@ -130,6 +141,15 @@ pub(super) fn end_at_signal(temporary: Temporary) -> anyhow::Result<()> {
     let thread = std::thread::Builder::new().name("signals".to_owned());
     thread.spawn(wait).context("a thread cannot be started")?;
     Ok(())
+}
+
+/// Whether the process was started with SIGHUP ignored.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signals are counted from 1, and this is the first.
+    ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Ends when nobody can read the standard output any more.

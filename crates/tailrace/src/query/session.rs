@@ -125,9 +125,7 @@ impl<'a> Session<'a> {
                 true => {
                     "the chart would be bytes on a terminal: write it to a file, by `> chart.png`"
                 }
-                false => {
-                    "the rows would be bytes on a terminal: write them to a file, by `> result.parquet`"
-                }
+                false => "the rows would be bytes on a terminal: write them to a file, by `> FILE`",
             };
             return Err(Failure::Usage(text.to_owned()));
         }

@@ -336,6 +336,8 @@ fn a_restart_counts_nothing_as_lost_that_only_an_output_misses_which_is_not_requ
         agent.says("the output is behind the others");
         fs::remove_file(bench.log("a.log")).unwrap();
         missed(&agent, "not_required");
+        // Who reads has seen that it is gone.
+        until(|| open_deleted(&agent).is_empty(), || agent.own_log());
         let is_acked = || ledger(&agent)["pipelines"][0]["outputs"][0]["in_flight_records"] == 0;
         until(is_acked, || ledger(&agent).to_string());
         let said = "which is not required: it goes without these";

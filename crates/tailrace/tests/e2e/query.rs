@@ -316,7 +316,7 @@ fn what_is_on_disk_is_removed_by_a_signal() {
     command.args(["query", "SELECT n, t FROM logs ORDER BY n"]);
     command.arg(&file).args(["--memory-limit", "8MiB"]);
     command.env("TMPDIR", &temporary).stdin(Stdio::null());
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut rows = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
