@@ -14,6 +14,7 @@ use crate::input::Input;
 use crate::kind::{Kind, is_arrow, is_csv, is_listed, is_listed_input, is_parquet};
 use crate::parquet_table::ParquetTable;
 use crate::sample::{Column, Reach, key_column, reserved_column, sample};
+use crate::store::Store;
 use crate::table::Table;
 
 /// A table of a query.
@@ -188,10 +189,13 @@ impl Engine {
             });
         }
         for input in &inputs {
-            if let Input::Object(object) = input {
-                let (url, objects) = (object.store.url.as_ref(), &object.store.objects);
-                self.context.register_object_store(url, Arc::clone(objects));
-            }
+            let local = Store::local();
+            let store = match input {
+                Input::Object(object) => &object.store,
+                _ => &local,
+            };
+            let (url, objects) = (store.url.as_ref(), Arc::clone(&store.objects));
+            self.context.register_object_store(url, objects);
         }
         let name = TableReference::bare(word.to_owned());
         let is_of_arrow = first.is_some_and(|(_, is_arrow)| is_arrow);
