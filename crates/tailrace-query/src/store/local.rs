@@ -73,7 +73,7 @@ fn whole(file: File, path: PathBuf, size: u64) -> std::io::Result<GetResultPaylo
     Ok(GetResultPayload::Stream(parts.boxed()))
 }
 
-/// The next part of a file that had this size, and of its last line what was written since.
+/// The part that is read next, at `at`, of a file that had this size, and of its last line what was written since.
 fn part(file: &File, at: u64, size: u64) -> std::io::Result<Bytes> {
     let is_within = at < size;
     let want = match is_within {
@@ -81,9 +81,9 @@ fn part(file: &File, at: u64, size: u64) -> std::io::Result<Bytes> {
         false if size == 0 || ends_in_line(file, at)? => return Ok(Bytes::new()),
         false => READ_BYTES,
     };
-    let mut bytes = vec![0; want as usize];
-    let read = read_full_at(file, &mut bytes, at)?;
-    bytes.truncate(read);
+    // Reading to an end clears no memory.
+    let (mut bytes, mut file) = (Vec::with_capacity(want as usize), file);
+    let read = file.by_ref().take(want).read_to_end(&mut bytes)?;
     if is_within && (read as u64) < want {
         return Err(std::io::Error::new(
             ErrorKind::UnexpectedEof,
@@ -101,19 +101,6 @@ fn ends_in_line(file: &File, at: u64) -> std::io::Result<bool> {
     let mut last = [0];
     let read = file.read_at(&mut last, at - 1)?;
     Ok(read == 0 || last == *b"\n")
-}
-
-fn read_full_at(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<usize> {
-    let mut full = 0;
-    while full < bytes.len() {
-        match file.read_at(&mut bytes[full..], at + full as u64) {
-            Ok(0) => break,
-            Ok(read) => full += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(full)
 }
 
 fn failed(path: &FilePath, error: &std::io::Error) -> Error {
