@@ -33,6 +33,7 @@ mod order;
 mod read;
 mod resume;
 mod timers;
+mod unannounced;
 mod unknown;
 
 #[cfg(test)]
@@ -125,6 +126,8 @@ pub struct Follower {
     unannounced_since: u64,
     /// Whether changes were dropped by the kernel since the last rescan.
     has_missed: bool,
+    /// Until when all changes were taken.
+    announced: unannounced::Announced,
     /// Those that somebody may still speak of though their inodes may be other files'.
     generations: Generations,
     /// Finished sources that are not acked: inode and end offset.
@@ -228,6 +231,7 @@ impl Follower {
             started_at: 0,
             unannounced_since: 0,
             has_missed: false,
+            announced: unannounced::Announced::default(),
             generations: Generations::default(),
             ended: HashMap::new(),
             unacked: HashMap::new(),

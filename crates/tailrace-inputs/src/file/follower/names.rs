@@ -9,9 +9,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use super::missed::now as now_ns;
 use super::order::KnownPath;
+use super::unannounced::{Announced, CLOCK_TICK_NS};
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{LossReason, ProblemKind};
 use crate::file::discover::Found;
@@ -20,9 +22,6 @@ use crate::file::tracked::{File, Turn, is_absent};
 use crate::file::watch::{ChangeKind, Changes};
 use crate::identity::Inode;
 use crate::meta::{Meta, find_inode};
-
-/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
-const CLOCK_TICK_NS: u64 = 20_000_000;
 
 /// A path that is new may have had a file before the last rescan, which was rotated before that, and none in that moment.
 const LOOK_BACK_NS: u64 = 60_000_000_000;
@@ -106,7 +105,8 @@ impl Follower {
         let rescanned_at = std::mem::replace(&mut self.rescanned_at, now_ns());
         if self.is_new {
             self.started_at = self.rescanned_at;
-        } else if self.is_polling() || std::mem::take(&mut self.has_missed) {
+            self.announced = Announced::at(self.started_at);
+        } else if self.is_polling() {
             let since = rescanned_at
                 .saturating_sub(LOOK_BACK_NS)
                 .max(self.started_at);
@@ -131,6 +131,9 @@ impl Follower {
         self.unannounced_since = 0;
         let rotated = std::mem::take(&mut self.rotated);
         self.find_rotated(&rotated);
+        if std::mem::take(&mut self.has_missed) {
+            self.find_unannounced(self.announced.since());
+        }
         for KnownPath { path, .. } in &rotated {
             if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
                 self.missed.note(dir, None);
@@ -351,12 +354,16 @@ impl Follower {
         if !self.is_polling() {
             self.missed.look();
         }
+        let mut emptied_at = None;
         for _ in 0..DRAINS_MAX {
-            let begin = Instant::now();
+            let (begin, clock) = (Instant::now(), now_ns());
             let more = self.discovery.watcher.drain(&mut changes);
             rescan |= self.apply(&changes);
             if !more {
                 self.drained_at = begin;
+                emptied_at = Some(clock);
+                // What is in the queue by now may take several batches.
+                self.memory.next_batch();
                 break;
             }
         }
@@ -368,11 +375,13 @@ impl Follower {
             self.resolve_nameless();
             self.find_missed();
         }
+        if let Some(at) = emptied_at {
+            self.announced.until(at);
+        }
     }
 
     /// True if only a rescan can show what happened.
     fn apply(&mut self, changes: &Changes) -> bool {
-        self.memory.next_batch();
         let mut rescan = false;
         let mut path = PathBuf::new();
         for index in 0..changes.len() {
@@ -502,8 +511,7 @@ impl Follower {
             match moved {
                 Some(slot) => self.was_called(slot, path),
                 None => {
-                    let assumed_at =
-                        self.assume_created_at(&self.origin_of(path), super::missed::now());
+                    let assumed_at = self.assume_created_at(&self.origin_of(path), now_ns());
                     let number = self.memory.number;
                     self.memory
                         .unseen
@@ -702,11 +710,6 @@ fn rescan_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Du
         (1000, scan_interval)
     };
     (cost * share).min(RESCAN_PAUSE_MAX).max(interval)
-}
-
-fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn not_regular(kind: rustix::fs::FileType) -> String {

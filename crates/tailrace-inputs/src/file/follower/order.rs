@@ -78,6 +78,14 @@ impl RotationChain {
     }
 }
 
+/// A file that was rotated away, and the path of the input that it had. They sort by age.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rotated {
+    created_at: u64,
+    path: PathBuf,
+    origin: PathBuf,
+}
+
 /// A path of the input, and when a file was created that had it.
 pub(super) struct KnownPath {
     pub(super) path: PathBuf,
@@ -253,40 +261,68 @@ impl Follower {
 
     /// Looks for files that were made under paths of the input and rotated away unseen: they carry a rotated
     /// name of one, and are no older than the time that stands beside it: when the youngest file was made that is
-    /// known to have had the path, or when the path was last looked for. Where the filesystem does not record when
-    /// a file was made, nothing can be known of them. Each directory is listed once.
+    /// known to have had the path, or when the path was last looked for.
     pub(super) fn find_rotated(&mut self, paths: &[KnownPath]) {
         let paths = youngest(paths);
         let targets = paths.keys().flat_map(|path| self.targets_of(path));
         let dirs = paths.keys().copied().chain(targets);
         let dirs: BTreeSet<&Path> = dirs.filter_map(Path::parent).collect();
+        let since = |origin: &Path| paths.get(origin).copied().filter(|since| *since > 0);
+        let rotated = self.rotated_in(dirs.into_iter(), since);
+        self.take_rotated(rotated);
+    }
+
+    /// The files of directories that carry a rotated name, are followed by nobody, and are no older than `since` gives for
+    /// the path that they had, if it gives a time. Where the filesystem does not record when a file was made, nothing
+    /// can be known of them. Each directory is listed once.
+    pub(super) fn rotated_in<'a>(
+        &self,
+        dirs: impl Iterator<Item = &'a Path>,
+        since: impl Fn(&Path) -> Option<u64>,
+    ) -> Vec<Rotated> {
         let mut rotated = Vec::new();
-        for entry in dirs.into_iter().flat_map(fs::read_dir).flatten().flatten() {
-            let found = entry.path();
-            if self.by_path.contains_key(found.as_path()) || gzip::is_gzip(&found) {
+        for entry in dirs.flat_map(fs::read_dir).flatten().flatten() {
+            let path = entry.path();
+            if self.by_path.contains_key(path.as_path()) || gzip::is_gzip(&path) {
                 continue;
             }
-            let origin = self.origin_of(&found);
-            let since = paths.get(origin.as_path()).copied().unwrap_or(0);
-            if since > 0
-                && origin != found
-                && let Ok(meta) = Meta::of_name(&found)
+            let origin = self.origin_of(&path);
+            if origin != path
+                && let Some(since) = since(&origin)
+                && let Ok(meta) = Meta::of_name(&path)
                 && meta.is_file()
                 && meta.created_at >= since
-                && !self.by_inode.contains_key(&meta.inode)
-                && !self.discovery.patterns.excluded(&found)
+                && !self.is_followed(&meta)
+                && !self.discovery.patterns.excluded(&path)
             {
-                rotated.push((meta.created_at, found, origin));
+                let created_at = meta.created_at;
+                rotated.push(Rotated {
+                    created_at,
+                    path,
+                    origin,
+                });
             }
         }
+        rotated
+    }
+
+    /// Follows them, the oldest first.
+    pub(super) fn take_rotated(&mut self, mut rotated: Vec<Rotated>) {
         rotated.sort();
-        for (_, found, origin) in rotated {
-            if found.parent() == origin.parent() {
-                self.appeared(&found, true);
+        for Rotated { path, origin, .. } in rotated {
+            if path.parent() == origin.parent() {
+                self.appeared(&path, true);
             } else {
-                self.appeared_behind(&found, &origin.into());
+                self.appeared_behind(&path, &origin.into());
             }
         }
+    }
+
+    /// Whether a file is followed. One that is gone may stand for its inode still.
+    pub(super) fn is_followed(&self, meta: &Meta) -> bool {
+        let namesake = self.by_inode.get(&meta.inode);
+        let namesake = namesake.and_then(|&slot| self.files[slot as usize].as_ref());
+        namesake.is_some_and(|file| file.created_at == meta.created_at || file.created_at == 0)
     }
 
     /// Paths of the input that lead to another file than those that an earlier run knew: what was there in

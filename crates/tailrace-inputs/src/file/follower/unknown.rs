@@ -135,15 +135,8 @@ impl Follower {
             let Some(meta) = Meta::of_name(&path).ok().filter(Meta::is_file) else {
                 continue;
             };
-            let (made, inode) = (meta.created_at, meta.inode);
-            let namesake = self
-                .by_inode
-                .get(&inode)
-                .and_then(|&slot| self.files[slot as usize].as_ref());
-            // One that is gone may be listed under its inode still.
-            let is_followed =
-                namesake.is_some_and(|file| file.created_at == made || file.created_at == 0);
-            if made < self.config.gone.since || is_followed {
+            let made = meta.created_at;
+            if made < self.config.gone.since || self.is_followed(&meta) {
                 continue;
             }
             let uncompressed = Meta::of_name(&original);
