@@ -268,6 +268,7 @@ impl Follower {
         }
         let gone = std::mem::take(&mut follower.config.gone.files);
         let found = follower.rescan_files();
+        follower.note_targets();
         let copies = follower.copies_there();
         follower.report_empty_globs(&found);
         follower.resume_unclaimed();

@@ -37,18 +37,20 @@ pub(super) struct Memory {
     number: u64,
     /// Renames whose first half was seen.
     moves: HashMap<u32, (Moved, u64)>,
-    /// Names outside the globs that a file of the input was renamed to.
-    inherited: HashMap<PathBuf, u64>,
+    /// Names outside the globs that a file of the input was renamed to, and the link by which it is known if there is one.
+    inherited: HashMap<PathBuf, (Option<Arc<Path>>, u64)>,
     /// Names of the input that appeared and led nowhere when looked at, each with the time at which its file is assumed to
     /// have been created.
     unseen: HashMap<PathBuf, (u64, u64)>,
 }
 
 /// The first half of a rename.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Moved {
     /// Whether that name belonged to the input.
     wanted: bool,
+    /// The link of the input that leads to that name, if no glob names it.
+    link: Option<Arc<Path>>,
     /// The file that is followed and went with it.
     slot: Option<u32>,
 }
@@ -57,7 +59,7 @@ impl Memory {
     fn next_batch(&mut self) {
         let number = self.number;
         self.moves.retain(|_, (_, seen)| *seen == number);
-        self.inherited.retain(|_, seen| *seen == number);
+        self.inherited.retain(|_, (_, seen)| *seen == number);
         self.unseen.retain(|_, (_, seen)| *seen == number);
         self.number += 1;
     }
@@ -437,26 +439,33 @@ impl Follower {
             }
             return;
         }
-        let inherited = self.memory.inherited.remove(path).is_some();
-        let wanted = self.discovery.wants(path);
+        let inherited = self.memory.inherited.remove(path);
+        let is_named = self.discovery.wants(path);
+        let link = if is_named {
+            None
+        } else {
+            self.link_to_beneath(path)
+        };
+        let wanted = is_named || link.is_some();
         match kind {
-            ChangeKind::Created => self.name_came(path, wanted, None),
+            ChangeKind::Created => self.name_came(path, wanted, None, link),
             ChangeKind::MovedTo { cookie } => {
                 let moved = self.memory.moves.remove(&cookie);
                 let (moved, _) = moved.unwrap_or_default();
+                let link = link.or(moved.link);
                 if moved.wanted {
-                    self.memory
-                        .inherited
-                        .insert(path.to_owned(), self.memory.number);
+                    let passed_on = (link.clone(), self.memory.number);
+                    self.memory.inherited.insert(path.to_owned(), passed_on);
                 }
-                self.name_came(path, wanted || moved.wanted, moved.slot);
+                self.name_came(path, wanted || moved.wanted, moved.slot, link);
             }
             ChangeKind::MovedFrom { cookie } => {
                 self.memory.unseen.remove(path);
                 let slot = self.by_path.get(path).copied();
                 self.name_left(path);
                 let moved = Moved {
-                    wanted: wanted || inherited,
+                    wanted: wanted || inherited.is_some(),
+                    link: link.or_else(|| inherited?.0),
                     // One that has the name still, or again, was not what went.
                     slot: slot.filter(|_| !self.by_path.contains_key(path)),
                 };
@@ -469,7 +478,7 @@ impl Follower {
                 self.name_left(path);
                 // What has the name still, or again, is not what went.
                 let is_known = was_known && !self.by_path.contains_key(path);
-                if !is_known && (wanted || inherited || self.is_original(path)) {
+                if !is_known && (wanted || inherited.is_some() || self.is_original(path)) {
                     self.deleted_unknown(path, unseen.map(|(assumed_at, _)| assumed_at));
                 }
             }
@@ -504,9 +513,19 @@ impl Follower {
         !gzip::is_gzip(path) && self.discovery.matches(&self.origin_of(path))
     }
 
-    /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
-    fn name_came(&mut self, path: &Path, wanted: bool, moved: Option<u32>) {
+    /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since. `link` is by
+    /// what it is known, if not by itself.
+    fn name_came(
+        &mut self,
+        path: &Path,
+        wanted: bool,
+        moved: Option<u32>,
+        link: Option<Arc<Path>>,
+    ) {
         self.appeared(path, wanted);
+        if let Some(link) = link {
+            self.is_behind(path, &link);
+        }
         if wanted && Meta::of_name(path).is_err() {
             match moved {
                 Some(slot) => self.was_called(slot, path),
@@ -571,7 +590,7 @@ impl Follower {
         }
     }
 
-    fn note_link(&mut self, target: &Path, link: &Path) {
+    pub(super) fn note_link(&mut self, target: &Path, link: &Path) {
         let links = self.links.entry(target.to_owned()).or_default();
         if !links.iter().any(|known| known == link) {
             links.push(link.to_owned());

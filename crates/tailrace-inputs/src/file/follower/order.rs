@@ -23,11 +23,22 @@ use crate::meta::Meta;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ChainedFile {
     pub(super) created_at: u64,
-    /// Whether it was found under the path itself.
-    is_current: bool,
+    /// Where it was found.
+    rank: Rank,
     /// [`File::number`].
     number: SourceId,
     slot: u32,
+}
+
+/// Where a file of a path was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Under a rotated name.
+    Rotated,
+    /// Where the path, a link, leads or led.
+    LedTo,
+    /// Under the path itself.
+    Current,
 }
 
 /// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
@@ -82,6 +93,8 @@ impl RotationChain {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rotated {
     created_at: u64,
+    /// Whether a link leads, or led, to it.
+    is_led_to: bool,
     path: PathBuf,
     origin: PathBuf,
 }
@@ -98,10 +111,16 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return;
         };
-        let is_current = file.origin == file.path;
+        let rank = if file.origin == file.path {
+            Rank::Current
+        } else if self.is_led_to(&file.path) {
+            Rank::LedTo
+        } else {
+            Rank::Rotated
+        };
         let entry = ChainedFile {
             created_at: file.created_at,
-            is_current,
+            rank,
             number: file.number,
             slot,
         };
@@ -267,8 +286,9 @@ impl Follower {
         let targets = paths.keys().flat_map(|path| self.targets_of(path));
         let dirs = paths.keys().copied().chain(targets);
         let dirs: BTreeSet<&Path> = dirs.filter_map(Path::parent).collect();
+        let dirs = dirs.into_iter().filter(|dir| self.roots.lead_to(dir));
         let since = |origin: &Path| paths.get(origin).copied().filter(|since| *since > 0);
-        let rotated = self.rotated_in(dirs.into_iter(), since);
+        let rotated = self.rotated_in(dirs, since);
         self.take_rotated(rotated);
     }
 
@@ -295,9 +315,9 @@ impl Follower {
                 && !self.is_followed(&meta)
                 && !self.discovery.patterns.excluded(&path)
             {
-                let created_at = meta.created_at;
                 rotated.push(Rotated {
-                    created_at,
+                    created_at: meta.created_at,
+                    is_led_to: self.is_led_to(&path),
                     path,
                     origin,
                 });
@@ -310,11 +330,7 @@ impl Follower {
     pub(super) fn take_rotated(&mut self, mut rotated: Vec<Rotated>) {
         rotated.sort();
         for Rotated { path, origin, .. } in rotated {
-            if path.parent() == origin.parent() {
-                self.appeared(&path, true);
-            } else {
-                self.appeared_behind(&path, &origin.into());
-            }
+            self.rotated_appeared(&path, &origin);
         }
     }
 
@@ -375,7 +391,7 @@ impl Follower {
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
     /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
-    /// Of a compressed file, the same of what it was made of. While the follower is made, also the link that leads to that path.
+    /// Of a compressed file, the same of what it was made of. Behind a link, the link that leads, or led, to that path.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
         let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
         let path = uncompressed.as_deref().unwrap_or(path);
@@ -392,7 +408,8 @@ impl Follower {
                     || self.is_there(origin))
         });
         let linked = || origins.clone().find_map(|origin| self.link_to(&origin));
-        let origin = origin.or_else(linked);
+        let is_target = || self.link_to(path).filter(|_| !discovery.matches(path));
+        let origin = origin.or_else(linked).or_else(is_target);
         origin.unwrap_or_else(|| path.to_owned())
     }
 }

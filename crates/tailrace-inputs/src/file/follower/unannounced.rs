@@ -5,7 +5,6 @@
 //! rotated name of one of its paths and were made since. Never reads a sibling of a file that is older than that: its path
 //! led to it all the time, and what carries its name may be its copy.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Follower;
@@ -46,8 +45,7 @@ impl Follower {
     /// Looks for files that were rotated away unannounced since then. A name that is changed while a directory is listed
     /// may be left out: it is listed again until nothing new is in it.
     pub(super) fn find_unannounced(&mut self, since: u64) {
-        let homes = self.discovery.homes().map(Path::to_owned);
-        let homes: BTreeSet<PathBuf> = homes.collect();
+        let homes = self.homes();
         for _ in 0..LOOKS_MAX {
             let rotated = self.rotated_in(homes.iter().map(PathBuf::as_path), |origin| {
                 self.may_have_been_another(origin, since)

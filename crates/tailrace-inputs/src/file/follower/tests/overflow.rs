@@ -9,10 +9,10 @@ fn queue_max() -> usize {
     limit.trim().parse().unwrap()
 }
 
-/// Fills the queue with changes of files that are not of the input. The kernel merges equal changes in a row, so they
+/// Fills the queue with changes of files of a directory that are not of the input. The kernel merges equal changes in a row, so they
 /// alternate.
-fn overflow(rig: &Rig) {
-    let open = |name: &str| fs::File::create(rig.path(name)).unwrap();
+pub(super) fn overflow(rig: &Rig, dir: &str) {
+    let open = |name: &str| fs::File::create(rig.path(dir).join(name)).unwrap();
     let mut files = ["noise-a", "noise-b"].map(open);
     for turn in 0..queue_max() + 2 {
         files[turn % 2].write_all(b"x").unwrap();
@@ -50,7 +50,7 @@ fn files_rotated_away_behind_an_overflow_are_read_in_order() {
         for number in 1..=announced {
             rotate(&rig, "a.log", number, &format!("a {number}\n"));
         }
-        overflow(&rig);
+        overflow(&rig, "");
         for number in announced + 1..6 {
             rotate(&rig, "a.log", number, &format!("a {number}\n"));
         }
@@ -67,7 +67,7 @@ fn files_rotated_away_behind_an_overflow_are_read_in_order() {
 #[test]
 fn what_has_no_file_at_its_path_any_more_is_read_and_copies_of_what_has_are_not() {
     let mut rig = idle();
-    overflow(&rig);
+    overflow(&rig, "");
     rig.rename("a.log", "a.log.1");
     rotate_away(&rig, "a.log", "a 1\n");
     rotate_away(&rig, "new.log", "new 0\n");
@@ -92,7 +92,7 @@ fn rotate_away(rig: &Rig, path: &str, text: &str) {
 fn a_file_that_is_renamed_while_its_directory_is_listed_is_read() {
     let mut rig = idle();
     rotate(&rig, "a.log", 1, "a 1\n");
-    overflow(&rig);
+    overflow(&rig, "");
     rotate(&rig, "a.log", 2, "a 2\n");
     rotate(&rig, "a.log", 3, "a 3\n");
     let (from, to) = (rig.path("a.log.3"), rig.path("a.log.4"));
