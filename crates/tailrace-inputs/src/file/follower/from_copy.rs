@@ -146,8 +146,8 @@ impl Follower {
         self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(Box::new(file));
         self.own_copy(slot, number);
-        self.mark_ready(slot);
         self.join_rotation_chain(slot);
+        self.mark_ready(slot);
         slot
     }
 

@@ -654,10 +654,10 @@ impl Follower {
         let is_read = self.claim_resume(&mut file, meta);
         self.set_origin(&mut file);
         self.files[slot as usize] = Some(Box::new(file));
+        self.join_rotation_chain(slot);
         if !is_read {
             self.mark_ready(slot);
         }
-        self.join_rotation_chain(slot);
         slot
     }
 

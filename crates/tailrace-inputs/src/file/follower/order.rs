@@ -7,87 +7,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Follower;
+use super::chain::{ChainedFile, Rank, RotationChain};
 use crate::event::SourceId;
 use crate::file::gzip;
 use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
-
-/// A file of one path. They sort by age: a birth time is no finer than the kernel's tick, and of two with the same one, that
-/// which was rotated away is the older.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ChainedFile {
-    pub(super) created_at: u64,
-    /// Where it was found.
-    rank: Rank,
-    /// [`File::number`].
-    number: SourceId,
-    slot: u32,
-}
-
-/// Where a file of a path was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// Under a rotated name.
-    Rotated,
-    /// Where the path, a link, leads or led.
-    LedTo,
-    /// Under the path itself.
-    Current,
-}
-
-/// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
-pub(super) enum RotationChain {
-    One(ChainedFile),
-    Many(Vec<ChainedFile>),
-}
-
-impl Default for RotationChain {
-    fn default() -> Self {
-        Self::Many(Vec::new())
-    }
-}
-
-impl Deref for RotationChain {
-    type Target = [ChainedFile];
-
-    fn deref(&self) -> &[ChainedFile] {
-        match self {
-            Self::One(entry) => std::slice::from_ref(entry),
-            Self::Many(entries) => entries,
-        }
-    }
-}
-
-impl RotationChain {
-    fn insert(&mut self, at: usize, entry: ChainedFile) {
-        *self = match std::mem::take(self) {
-            Self::One(one) => {
-                let mut entries = vec![one];
-                entries.insert(at, entry);
-                Self::Many(entries)
-            }
-            Self::Many(entries) if entries.is_empty() => Self::One(entry),
-            Self::Many(mut entries) => {
-                entries.insert(at, entry);
-                Self::Many(entries)
-            }
-        };
-    }
-
-    fn remove(&mut self, slot: u32) {
-        match self {
-            Self::One(entry) if entry.slot == slot => *self = Self::default(),
-            Self::One(_) => {}
-            Self::Many(entries) => entries.retain(|known| known.slot != slot),
-        }
-    }
-}
 
 /// A file that was rotated away, and the path of the input that it had. They sort by age.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -124,22 +53,62 @@ impl Follower {
             number: file.number,
             slot,
         };
-        let chain = self
-            .rotation_chains
-            .entry(Arc::clone(&file.origin))
-            .or_default();
-        let at = chain.partition_point(|known| *known < entry);
-        chain.insert(at, entry);
-        // A file that is found late is waited for as well.
-        let awaited = if at + 1 == chain.len() { at } else { at + 1 };
-        let older = chain[..awaited].to_vec();
-        for ChainedFile { slot: older, .. } in older {
-            if let Some(file) = &mut self.files[older as usize]
-                && (file.is_open() || file.is_queued() || file.unread() > 0)
-            {
-                file.awaited = true;
-                self.mark_ready(older);
+        let chain = self.rotation_chains.entry(Arc::clone(&file.origin));
+        chain.or_default().insert(entry);
+        let youngest = self.joined.entry(Arc::clone(&file.origin)).or_insert(entry);
+        *youngest = entry.max(*youngest);
+    }
+
+    /// Those that are older than files that joined them are waited for, before any file has its turn. Many may join at once,
+    /// so this is not done for each.
+    pub(super) fn await_older(&mut self) {
+        for (origin, youngest) in std::mem::take(&mut self.joined) {
+            let older = self.unread_before(&origin, youngest);
+            for slot in older {
+                if let Some(file) = &mut self.files[slot as usize] {
+                    file.awaited = true;
+                    self.mark_ready(slot);
+                }
             }
+        }
+    }
+
+    /// The files of a path that are waited for by one that joined them.
+    fn unread_before(&mut self, origin: &Path, joined: ChainedFile) -> Vec<u32> {
+        let files = &self.files;
+        let Some(chain) = self.rotation_chains.get_mut(origin) else {
+            return Vec::new();
+        };
+        let end = chain.partition_point(|known| *known <= joined);
+        // A file that is found late is waited for as well.
+        let end = end.min(chain.len() - 1);
+        let first = chain.first_left(end, |slot| is_done(files, slot));
+        // One may have been written to since it was read, but not those before it: their writer has gone on.
+        let is_given = |known: &ChainedFile| {
+            let file = files[known.slot as usize].as_ref();
+            file.is_some_and(|file| file.chunked)
+        };
+        let last_given = chain[..end].iter().rposition(is_given).unwrap_or(0);
+        let from = first.min(last_given);
+        let older = chain[from..end].iter().zip(from..);
+        let is_awaited = |(known, at): &(&ChainedFile, usize)| {
+            let file = files[known.slot as usize].as_ref();
+            file.is_some_and(|file| {
+                file.is_queued() || file.unread() > 0 || (file.is_open() && *at >= last_given)
+            })
+        };
+        let older = older.filter(is_awaited);
+        older.map(|(known, _)| known.slot).collect()
+    }
+
+    /// Something happens to a file that has, or had, its turn: those after it may have to wait.
+    pub(super) fn is_not_done(&mut self, slot: u32) {
+        if let Some(file) = &self.files[slot as usize]
+            && let Some(chain @ RotationChain::Many { .. }) =
+                self.rotation_chains.get_mut(&file.origin)
+            && let Some(at) = chain.position(file, slot)
+        {
+            chain.look_again_from(at);
         }
     }
 
@@ -149,18 +118,28 @@ impl Follower {
         chain.map_or(&[], |chain| chain)
     }
 
+    /// A file's chain, and where it stands there.
+    fn place_of(&self, slot: u32) -> Option<(&RotationChain, usize)> {
+        let file = self.files[slot as usize].as_ref()?;
+        let chain = self.rotation_chains.get(&file.origin)?;
+        Some((chain, chain.position(file, slot)?))
+    }
+
     /// Whether a file of which nothing was read has to wait for an older one.
-    pub(super) fn has_to_wait(&self, slot: u32) -> bool {
-        let Some(file) = &self.files[slot as usize] else {
+    pub(super) fn has_to_wait(&mut self, slot: u32) -> bool {
+        let files = &self.files;
+        let Some(file) = files[slot as usize].as_ref().filter(|file| !file.chunked) else {
             return false;
         };
-        if file.chunked {
+        let Some(chain) = self.rotation_chains.get_mut(&file.origin) else {
             return false;
-        }
-        let older = self.chain_of(&file.origin).iter();
-        let mut older = older.take_while(|known| known.slot != slot);
-        older.any(|known| {
-            let known = &self.files[known.slot as usize];
+        };
+        let Some(at) = chain.position(file, slot) else {
+            return false;
+        };
+        let first = chain.first_left(at, |slot| is_done(files, slot));
+        chain[first.min(at)..at].iter().any(|known| {
+            let known = &files[known.slot as usize];
             known.as_ref().is_some_and(|file| file.awaited)
         })
     }
@@ -168,6 +147,7 @@ impl Follower {
     /// What an earlier run had read further than a file before it is opened, though it may have no new byte: a record
     /// that is read again from the end of that file ended in this one.
     pub(super) fn find_read_ahead(&mut self) {
+        self.await_older();
         for entry in std::mem::take(&mut self.read_and_gone) {
             let is_behind = |known: &ChainedFile| {
                 let file = self.files[known.slot as usize].as_ref();
@@ -200,31 +180,35 @@ impl Follower {
 
     /// A file gives its first bytes: what had its path before it, and now may end.
     pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
-        let file = self.files[slot as usize].as_ref()?;
-        let chain = self.chain_of(&file.origin);
-        let older = chain.iter().take_while(|known| known.slot != slot);
-        let older: Vec<u32> = older.map(|known| known.slot).collect();
-        let mut earlier = None;
-        for older in older {
-            if let Some(file) = &self.files[older as usize]
-                && file.is_reported
+        let (chain, at) = self.place_of(slot)?;
+        let mut older = Vec::new();
+        for known in chain[..at].iter().rev() {
+            let Some(file) = &self.files[known.slot as usize] else {
+                continue;
+            };
+            if file.is_reported
                 && (file.is_deleted() || file.path != file.origin)
                 && file.unread() == 0
             {
-                earlier = Some(file.source);
-                self.mark_ready(older);
+                older.push((known.slot, file.source));
+            }
+            // Those before it were told when it gave its own, or are over.
+            if file.chunked || (!file.is_reported && file.offset > 0) {
+                break;
             }
         }
-        earlier
+        for (slot, _) in older.iter().rev() {
+            self.mark_ready(*slot);
+        }
+        older.first().map(|(_, source)| *source)
     }
 
     /// Whether a younger file of the same path is there that gave no byte yet: a record may go on in it.
     pub(super) fn goes_on_later(&self, slot: u32) -> bool {
-        let Some(file) = &self.files[slot as usize] else {
+        let Some((chain, at)) = self.place_of(slot) else {
             return false;
         };
-        let chain = self.chain_of(&file.origin).iter();
-        let younger = chain.skip_while(|known| known.slot != slot).skip(1);
+        let younger = chain[at + 1..].iter();
         let mut younger = younger.filter_map(|known| self.files[known.slot as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
         is_there && younger.all(|file| !file.chunked)
@@ -232,15 +216,16 @@ impl Follower {
 
     /// The oldest file of the same path that has its turn to come and was not reported, for a file that was not
     /// either: a caller that knows of a file knows of those before it, and so does its checkpoint.
-    pub(super) fn unreported_before(&self, slot: u32) -> Option<u32> {
-        let file = self.files[slot as usize]
+    pub(super) fn unreported_before(&mut self, slot: u32) -> Option<u32> {
+        let files = &self.files;
+        let file = files[slot as usize]
             .as_ref()
             .filter(|file| !file.is_reported)?;
-        let older = self.chain_of(&file.origin).iter().map(|known| known.slot);
-        let mut older = older.take_while(|known| *known != slot);
-        older.find(|known| {
-            let known = self.files[*known as usize].as_ref();
-            known.is_some_and(|known| known.is_queued() && !known.is_reported)
+        let chain = self.rotation_chains.get_mut(&file.origin)?;
+        let at = chain.position(file, slot)?;
+        chain.first_unreported(at, |known| {
+            let known = files[known as usize].as_ref();
+            known.is_none_or(|known| !known.is_queued() || known.is_reported)
         })
     }
 
@@ -252,13 +237,18 @@ impl Follower {
         if !std::mem::take(&mut file.awaited) {
             return;
         }
-        let chain = self.rotation_chains.get(&file.origin);
-        let chain = chain.into_iter().flat_map(|chain| chain.iter());
-        let younger: Vec<u32> = chain
-            .skip_while(|known| known.slot != slot)
-            .skip(1)
-            .map(|known| known.slot)
-            .collect();
+        let Some((chain, at)) = self.place_of(slot) else {
+            return;
+        };
+        // Up to the first for whom the others wait now.
+        let mut younger = Vec::new();
+        for known in &chain[at + 1..] {
+            younger.push(known.slot);
+            let file = self.files[known.slot as usize].as_ref();
+            if file.is_some_and(|file| file.awaited) {
+                break;
+            }
+        }
         for younger in younger {
             self.mark_ready(younger);
         }
@@ -271,7 +261,7 @@ impl Follower {
             return;
         };
         if let Some(chain) = self.rotation_chains.get_mut(&file.origin) {
-            chain.remove(slot);
+            chain.remove(file, slot);
             if chain.is_empty() {
                 self.rotation_chains.remove(&file.origin);
             }
@@ -412,6 +402,12 @@ impl Follower {
         let origin = origin.or_else(linked).or_else(is_target);
         origin.unwrap_or_else(|| path.to_owned())
     }
+}
+
+/// Whether a file has no turn, is read, and is awaited by nobody.
+fn is_done(files: &[Option<Box<File>>], slot: u32) -> bool {
+    let file = files[slot as usize].as_ref();
+    file.is_none_or(|file| !file.awaited && !file.is_queued() && file.unread() == 0)
 }
 
 /// When the youngest file was made that is known to have had a path.

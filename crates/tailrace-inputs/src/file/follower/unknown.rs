@@ -161,13 +161,10 @@ impl Follower {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.created_at);
-        let chain = self.chain_of(origin).iter();
-        let before = chain
-            .map(|known| known.created_at)
-            .take_while(|created_at| *created_at < now);
-        before
-            .last()
-            .map_or(now.saturating_sub(1), |created_at| created_at + 1)
+        let chain = self.chain_of(origin);
+        let before = chain.partition_point(|known| known.created_at < now);
+        let before = chain[..before].last();
+        before.map_or(now.saturating_sub(1), |known| known.created_at + 1)
     }
 
     /// Each file that was read accounts for one compressed file at most.

@@ -130,7 +130,9 @@ fn rotate_and_lead_elsewhere(rig: &Rig) {
     symlink("../targets/y.log", rig.path("logs/app.log")).unwrap();
 }
 
-const SEQUENCES: [(&str, fn(&Rig)); 5] = [
+type Sequence = (&'static str, fn(&Rig));
+
+const SEQUENCES: [Sequence; 5] = [
     ("dated names", |rig| {
         for number in 1..5 {
             rotate(rig, 20_260_100 + number, &format!("number {number}\n"));
