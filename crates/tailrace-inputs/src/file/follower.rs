@@ -19,6 +19,7 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod access;
+mod chain;
 mod copied;
 mod from_copy;
 mod generation;
@@ -33,6 +34,7 @@ mod order;
 mod read;
 mod resume;
 mod timers;
+mod unannounced;
 mod unknown;
 
 #[cfg(test)]
@@ -110,7 +112,9 @@ pub struct Follower {
     /// whatever becomes of the file's own name.
     linked: HashMap<u32, Arc<Path>>,
     /// The files of each path, for the order in which they are read.
-    rotation_chains: HashMap<Arc<Path>, order::RotationChain>,
+    rotation_chains: HashMap<Arc<Path>, chain::RotationChain>,
+    /// Paths whose files were joined by others, and the youngest of those, until the older ones are waited for.
+    joined: HashMap<Arc<Path>, chain::ChainedFile>,
     /// Files that lost their last name and are not read to their end.
     held: Vec<u32>,
     /// Paths that were found to lead to another file, and when the earlier one was made: a rescan looks for
@@ -125,6 +129,8 @@ pub struct Follower {
     unannounced_since: u64,
     /// Whether changes were dropped by the kernel since the last rescan.
     has_missed: bool,
+    /// Until when all changes were taken.
+    announced: unannounced::Announced,
     /// Those that somebody may still speak of though their inodes may be other files'.
     generations: Generations,
     /// Finished sources that are not acked: inode and end offset.
@@ -222,12 +228,14 @@ impl Follower {
             links: HashMap::new(),
             linked: HashMap::new(),
             rotation_chains: HashMap::new(),
+            joined: HashMap::new(),
             held: Vec::new(),
             rotated: Vec::new(),
             rescanned_at: 0,
             started_at: 0,
             unannounced_since: 0,
             has_missed: false,
+            announced: unannounced::Announced::default(),
             generations: Generations::default(),
             ended: HashMap::new(),
             unacked: HashMap::new(),
@@ -264,6 +272,7 @@ impl Follower {
         }
         let gone = std::mem::take(&mut follower.config.gone.files);
         let found = follower.rescan_files();
+        follower.note_targets();
         let copies = follower.copies_there();
         follower.report_empty_globs(&found);
         follower.resume_unclaimed();
@@ -496,8 +505,13 @@ impl Follower {
     fn mark_ready(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize] {
             self.has_changed = true;
-            if std::mem::replace(&mut file.turn, Turn::Changed) == Turn::None {
+            let had_none = std::mem::replace(&mut file.turn, Turn::Changed) == Turn::None;
+            let is_reported = file.is_reported;
+            if had_none {
                 self.ready.push_back(slot);
+            }
+            if had_none || !is_reported {
+                self.is_not_done(slot);
             }
         }
     }

@@ -134,7 +134,8 @@ impl Follower {
     /// What is there still is known by what it holds: so it has to be open.
     fn open_originals(&mut self, dir: &Path, originals: &[PathBuf]) {
         for original in originals {
-            self.appeared(original, true);
+            let origin = self.origin_of(original);
+            self.rotated_appeared(original, &origin);
         }
         // A name may lead elsewhere in the moment in which it is opened.
         for _ in 0..TRIES_MAX {
@@ -182,10 +183,15 @@ impl Follower {
         unopened
     }
 
-    fn slots_in(&self, dir: &Path) -> impl Iterator<Item = (u32, &File)> {
+    /// The files of a directory, and those behind links that lead or led into it.
+    fn slots_in<'a>(&'a self, dir: &'a Path) -> impl Iterator<Item = (u32, &'a File)> {
+        let links = self.links_into(dir);
         let files = (0..).zip(&self.files);
         let files = files.filter_map(|(slot, file)| Some((slot, file.as_deref()?)));
-        files.filter(move |(_, file)| file.path.parent() == Some(dir))
+        files.filter(move |(slot, file)| {
+            let link = self.linked.get(slot);
+            file.path.parent() == Some(dir) || link.is_some_and(|link| links.contains(&**link))
+        })
     }
 
     /// Files that a compressed file of a directory may be the copy of.

@@ -5,7 +5,7 @@
 //! `unknown`'s affair.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -45,8 +45,10 @@ impl Follower {
         {
             return false;
         }
-        let copy = self
-            .find_copy(file)
+        let names = self.names_behind(slot);
+        let mut names = std::iter::once(&*file.path).chain(names.iter().map(PathBuf::as_path));
+        let copy = names
+            .find_map(|name| self.find_copy(file, name))
             .filter(|copy| copy.original.size > file.offset || is_read_ahead);
         self.report_too_large();
         let Some(copy) = copy else {
@@ -116,14 +118,12 @@ impl Follower {
         file.created_at = entry.id.created_at;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
-        let mut copy = self.find_copy(&file);
+        let mut copy = self.find_copy(&file, &entry.path);
         if copy.is_none()
             && let Some(target) = self.target_of(entry)
             && target.parent().is_some_and(|dir| self.roots.lead_to(dir))
         {
-            file.path = target;
-            copy = self.find_copy(&file);
-            file.path = Arc::clone(&entry.path);
+            copy = self.find_copy(&file, &target);
         }
         let copy = copy.filter(|t| t.original.size > entry.offset || is_read_ahead);
         self.report_too_large();
@@ -136,7 +136,7 @@ impl Follower {
     }
 
     /// A file that is read from its compressed copy from the beginning.
-    pub(super) fn add_copied(&mut self, mut file: File, copy: CompressedCopy) {
+    pub(super) fn add_copied(&mut self, mut file: File, copy: CompressedCopy) -> u32 {
         let number = file.number;
         file.is_gone();
         file.holds_generation = true;
@@ -146,24 +146,26 @@ impl Follower {
         self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(Box::new(file));
         self.own_copy(slot, number);
-        self.mark_ready(slot);
         self.join_rotation_chain(slot);
+        self.mark_ready(slot);
+        slot
     }
 
-    fn find_copy(&self, file: &File) -> Option<CompressedCopy> {
+    /// The compressed copy of a file that had `name`, beside that.
+    fn find_copy(&self, file: &File, name: &Path) -> Option<CompressedCopy> {
         // Nothing is known of its content.
         if file.fingerprint.bytes == 0 {
             return None;
         }
-        let dir = file.path.parent()?;
+        let dir = name.parent()?;
         let mut copies = compressed_file::list(dir, |path| {
-            begins_alike(path, &file.origin) || begins_alike(path, &file.path)
+            begins_alike(path, &file.origin) || begins_alike(path, name)
         });
         // The likely one first: looking into one costs its decompression. Then the oldest: of those that go
         // on alike, the file that is known is the first.
         copies.sort_by_cached_key(|copy| {
             let path = copy.path();
-            let is_named = path.with_extension("") == *file.path || *path == *file.path;
+            let is_named = path.with_extension("") == *name || *path == *name;
             (!is_named, copy.made())
         });
         let is_free = |copy: &CompressedFile| {

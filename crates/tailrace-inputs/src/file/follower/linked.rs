@@ -4,6 +4,7 @@
 //! that of the link for as long as the file lives, since attributes are made of it; the file's own name goes into the
 //! checkpoint beside it, so that a file is found whose name, or whose link, was changed while no agent ran.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,9 +29,23 @@ impl Follower {
         }
     }
 
-    /// A file is there that an earlier run found by `link`, or that was made and rotated away behind it meanwhile.
+    /// A file is there that an earlier run found by `link`, or that was made behind it and perhaps rotated away since.
     pub(super) fn appeared_behind(&mut self, path: &Path, link: &Arc<Path>) {
         self.appeared(path, true);
+        self.is_behind(path, link);
+    }
+
+    /// A rotated file is there: beside the path of the input that it had, or behind the link that led to it.
+    pub(super) fn rotated_appeared(&mut self, path: &Path, origin: &Path) -> bool {
+        let is_followed = self.appeared(path, true);
+        if path.parent() != origin.parent() {
+            self.is_behind(path, &origin.into());
+        }
+        is_followed
+    }
+
+    /// The file of a path, if there is one, was found by a link of the input.
+    pub(super) fn is_behind(&mut self, path: &Path, link: &Arc<Path>) {
         if let Some(&slot) = self.by_path.get(path)
             && !self.discovery.matches(path)
         {
@@ -89,9 +104,56 @@ impl Follower {
         targets.map(|(target, _)| target.as_path())
     }
 
-    /// A link of the input that leads to a path. Only while the follower is made: what comes later is announced.
+    /// A link of the input that leads, or led, to a path.
     pub(super) fn link_to(&self, target: &Path) -> Option<PathBuf> {
-        let mut links = self.links.get(target).filter(|_| self.is_new)?.iter();
+        let mut links = self.links.get(target)?.iter();
         links.find(|link| self.discovery.matches(link)).cloned()
+    }
+
+    /// Whether there is one.
+    pub(super) fn is_led_to(&self, target: &Path) -> bool {
+        self.link_to(target).is_some()
+    }
+
+    /// The links that lead, or led, into a directory.
+    pub(super) fn links_into(&self, dir: &Path) -> HashSet<&Path> {
+        let links = self.links.iter();
+        let links = links.filter(|(target, _)| target.parent() == Some(dir));
+        links
+            .flat_map(|(_, links)| links)
+            .map(PathBuf::as_path)
+            .collect()
+    }
+
+    /// The names beneath the roots that the file of a slot had behind a link, as far as links lead or led to them.
+    pub(super) fn names_behind(&self, slot: u32) -> Vec<PathBuf> {
+        let link = self.linked.get(&slot);
+        let targets = link.into_iter().flat_map(|link| self.targets_of(link));
+        let targets = targets.filter(|target| {
+            let dir = target.parent();
+            dir.is_some_and(|dir| self.roots.lead_to(dir))
+        });
+        targets.map(Path::to_owned).collect()
+    }
+
+    /// The link to a path that lies beneath the roots and is not named by a glob itself: what gets that name may be read.
+    pub(super) fn link_to_beneath(&self, target: &Path) -> Option<Arc<Path>> {
+        let link = self.link_to(target)?;
+        let dir = target.parent().filter(|dir| self.roots.lead_to(dir))?;
+        (!self.discovery.matches(target) && dir != link.parent()?).then(|| link.into())
+    }
+
+    /// The directories in which a file of the input can be: those of the globs, and those beneath the roots to which links
+    /// lead or led.
+    pub(super) fn homes(&self) -> BTreeSet<PathBuf> {
+        let targets = self.links.iter();
+        let targets = targets.filter(|(_, links)| {
+            let mut links = links.iter();
+            links.any(|link| self.discovery.matches(link))
+        });
+        let targets: BTreeSet<&Path> = targets.filter_map(|(target, _)| target.parent()).collect();
+        let targets = targets.into_iter().filter(|dir| self.roots.lead_to(dir));
+        let homes = self.discovery.homes().chain(targets);
+        homes.map(Path::to_owned).collect()
     }
 }

@@ -16,6 +16,7 @@ impl Follower {
             return;
         }
         for slot in self.ready.clone() {
+            self.await_older();
             let mut before = None;
             // A file is known before those that had its path after it.
             while self.may_have_changed(slot) {

@@ -164,7 +164,8 @@ impl Follower {
 
     /// The compressed files that are there when the follower begins, as far as their age does not show it.
     pub(super) fn copies_there(&self) -> Vec<CopyId> {
-        let homes = self.discovery.homes();
+        let homes = self.homes();
+        let homes = homes.iter();
         let copies =
             homes.flat_map(|dir| compressed_file::list(dir, |path| self.may_be_copy(path)));
         let copies = copies.map(|copy| copy.id());
@@ -184,8 +185,7 @@ impl Follower {
 
     /// The kernel's queue overflowed: anything may have come and gone.
     pub(super) fn note_all_missed(&mut self) {
-        let homes: Vec<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
-        for dir in homes {
+        for dir in self.homes() {
             self.missed.note(&dir, None);
         }
     }

@@ -9,9 +9,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use super::missed::now as now_ns;
 use super::order::KnownPath;
+use super::unannounced::{Announced, CLOCK_TICK_NS};
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{LossReason, ProblemKind};
 use crate::file::discover::Found;
@@ -20,9 +22,6 @@ use crate::file::tracked::{File, Turn, is_absent};
 use crate::file::watch::{ChangeKind, Changes};
 use crate::identity::Inode;
 use crate::meta::{Meta, find_inode};
-
-/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
-const CLOCK_TICK_NS: u64 = 20_000_000;
 
 /// A path that is new may have had a file before the last rescan, which was rotated before that, and none in that moment.
 const LOOK_BACK_NS: u64 = 60_000_000_000;
@@ -38,18 +37,20 @@ pub(super) struct Memory {
     number: u64,
     /// Renames whose first half was seen.
     moves: HashMap<u32, (Moved, u64)>,
-    /// Names outside the globs that a file of the input was renamed to.
-    inherited: HashMap<PathBuf, u64>,
+    /// Names outside the globs that a file of the input was renamed to, and the link by which it is known if there is one.
+    inherited: HashMap<PathBuf, (Option<Arc<Path>>, u64)>,
     /// Names of the input that appeared and led nowhere when looked at, each with the time at which its file is assumed to
     /// have been created.
     unseen: HashMap<PathBuf, (u64, u64)>,
 }
 
 /// The first half of a rename.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Moved {
     /// Whether that name belonged to the input.
     wanted: bool,
+    /// The link of the input that leads to that name, if no glob names it.
+    link: Option<Arc<Path>>,
     /// The file that is followed and went with it.
     slot: Option<u32>,
 }
@@ -58,7 +59,7 @@ impl Memory {
     fn next_batch(&mut self) {
         let number = self.number;
         self.moves.retain(|_, (_, seen)| *seen == number);
-        self.inherited.retain(|_, seen| *seen == number);
+        self.inherited.retain(|_, (_, seen)| *seen == number);
         self.unseen.retain(|_, (_, seen)| *seen == number);
         self.number += 1;
     }
@@ -106,7 +107,8 @@ impl Follower {
         let rescanned_at = std::mem::replace(&mut self.rescanned_at, now_ns());
         if self.is_new {
             self.started_at = self.rescanned_at;
-        } else if self.is_polling() || std::mem::take(&mut self.has_missed) {
+            self.announced = Announced::at(self.started_at);
+        } else if self.is_polling() {
             let since = rescanned_at
                 .saturating_sub(LOOK_BACK_NS)
                 .max(self.started_at);
@@ -131,6 +133,9 @@ impl Follower {
         self.unannounced_since = 0;
         let rotated = std::mem::take(&mut self.rotated);
         self.find_rotated(&rotated);
+        if std::mem::take(&mut self.has_missed) {
+            self.find_unannounced(self.announced.since());
+        }
         for KnownPath { path, .. } in &rotated {
             if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
                 self.missed.note(dir, None);
@@ -351,12 +356,16 @@ impl Follower {
         if !self.is_polling() {
             self.missed.look();
         }
+        let mut emptied_at = None;
         for _ in 0..DRAINS_MAX {
-            let begin = Instant::now();
+            let (begin, clock) = (Instant::now(), now_ns());
             let more = self.discovery.watcher.drain(&mut changes);
             rescan |= self.apply(&changes);
             if !more {
                 self.drained_at = begin;
+                emptied_at = Some(clock);
+                // What is in the queue by now may take several batches.
+                self.memory.next_batch();
                 break;
             }
         }
@@ -368,11 +377,13 @@ impl Follower {
             self.resolve_nameless();
             self.find_missed();
         }
+        if let Some(at) = emptied_at {
+            self.announced.until(at);
+        }
     }
 
     /// True if only a rescan can show what happened.
     fn apply(&mut self, changes: &Changes) -> bool {
-        self.memory.next_batch();
         let mut rescan = false;
         let mut path = PathBuf::new();
         for index in 0..changes.len() {
@@ -428,26 +439,33 @@ impl Follower {
             }
             return;
         }
-        let inherited = self.memory.inherited.remove(path).is_some();
-        let wanted = self.discovery.wants(path);
+        let inherited = self.memory.inherited.remove(path);
+        let is_named = self.discovery.wants(path);
+        let link = if is_named {
+            None
+        } else {
+            self.link_to_beneath(path)
+        };
+        let wanted = is_named || link.is_some();
         match kind {
-            ChangeKind::Created => self.name_came(path, wanted, None),
+            ChangeKind::Created => self.name_came(path, wanted, None, link),
             ChangeKind::MovedTo { cookie } => {
                 let moved = self.memory.moves.remove(&cookie);
                 let (moved, _) = moved.unwrap_or_default();
+                let link = link.or(moved.link);
                 if moved.wanted {
-                    self.memory
-                        .inherited
-                        .insert(path.to_owned(), self.memory.number);
+                    let passed_on = (link.clone(), self.memory.number);
+                    self.memory.inherited.insert(path.to_owned(), passed_on);
                 }
-                self.name_came(path, wanted || moved.wanted, moved.slot);
+                self.name_came(path, wanted || moved.wanted, moved.slot, link);
             }
             ChangeKind::MovedFrom { cookie } => {
                 self.memory.unseen.remove(path);
                 let slot = self.by_path.get(path).copied();
                 self.name_left(path);
                 let moved = Moved {
-                    wanted: wanted || inherited,
+                    wanted: wanted || inherited.is_some(),
+                    link: link.or_else(|| inherited?.0),
                     // One that has the name still, or again, was not what went.
                     slot: slot.filter(|_| !self.by_path.contains_key(path)),
                 };
@@ -460,7 +478,7 @@ impl Follower {
                 self.name_left(path);
                 // What has the name still, or again, is not what went.
                 let is_known = was_known && !self.by_path.contains_key(path);
-                if !is_known && (wanted || inherited || self.is_original(path)) {
+                if !is_known && (wanted || inherited.is_some() || self.is_original(path)) {
                     self.deleted_unknown(path, unseen.map(|(assumed_at, _)| assumed_at));
                 }
             }
@@ -495,15 +513,24 @@ impl Follower {
         !gzip::is_gzip(path) && self.discovery.matches(&self.origin_of(path))
     }
 
-    /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
-    fn name_came(&mut self, path: &Path, wanted: bool, moved: Option<u32>) {
+    /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since. `link` is by
+    /// what it is known, if not by itself.
+    fn name_came(
+        &mut self,
+        path: &Path,
+        wanted: bool,
+        moved: Option<u32>,
+        link: Option<Arc<Path>>,
+    ) {
         self.appeared(path, wanted);
+        if let Some(link) = link {
+            self.is_behind(path, &link);
+        }
         if wanted && Meta::of_name(path).is_err() {
             match moved {
                 Some(slot) => self.was_called(slot, path),
                 None => {
-                    let assumed_at =
-                        self.assume_created_at(&self.origin_of(path), super::missed::now());
+                    let assumed_at = self.assume_created_at(&self.origin_of(path), now_ns());
                     let number = self.memory.number;
                     self.memory
                         .unseen
@@ -563,7 +590,7 @@ impl Follower {
         }
     }
 
-    fn note_link(&mut self, target: &Path, link: &Path) {
+    pub(super) fn note_link(&mut self, target: &Path, link: &Path) {
         let links = self.links.entry(target.to_owned()).or_default();
         if !links.iter().any(|known| known == link) {
             links.push(link.to_owned());
@@ -627,10 +654,10 @@ impl Follower {
         let is_read = self.claim_resume(&mut file, meta);
         self.set_origin(&mut file);
         self.files[slot as usize] = Some(Box::new(file));
+        self.join_rotation_chain(slot);
         if !is_read {
             self.mark_ready(slot);
         }
-        self.join_rotation_chain(slot);
         slot
     }
 
@@ -702,11 +729,6 @@ fn rescan_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Du
         (1000, scan_interval)
     };
     (cost * share).min(RESCAN_PAUSE_MAX).max(interval)
-}
-
-fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn not_regular(kind: rustix::fs::FileType) -> String {

@@ -7,75 +7,25 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Follower;
+use super::chain::{ChainedFile, Rank, RotationChain};
 use crate::event::SourceId;
 use crate::file::gzip;
 use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
 
-/// A file of one path. They sort by age: a birth time is no finer than the kernel's tick, and of two with the same one, that
-/// which was rotated away is the older.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ChainedFile {
-    pub(super) created_at: u64,
-    /// Whether it was found under the path itself.
-    is_current: bool,
-    /// [`File::number`].
-    number: SourceId,
-    slot: u32,
-}
-
-/// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
-pub(super) enum RotationChain {
-    One(ChainedFile),
-    Many(Vec<ChainedFile>),
-}
-
-impl Default for RotationChain {
-    fn default() -> Self {
-        Self::Many(Vec::new())
-    }
-}
-
-impl Deref for RotationChain {
-    type Target = [ChainedFile];
-
-    fn deref(&self) -> &[ChainedFile] {
-        match self {
-            Self::One(entry) => std::slice::from_ref(entry),
-            Self::Many(entries) => entries,
-        }
-    }
-}
-
-impl RotationChain {
-    fn insert(&mut self, at: usize, entry: ChainedFile) {
-        *self = match std::mem::take(self) {
-            Self::One(one) => {
-                let mut entries = vec![one];
-                entries.insert(at, entry);
-                Self::Many(entries)
-            }
-            Self::Many(entries) if entries.is_empty() => Self::One(entry),
-            Self::Many(mut entries) => {
-                entries.insert(at, entry);
-                Self::Many(entries)
-            }
-        };
-    }
-
-    fn remove(&mut self, slot: u32) {
-        match self {
-            Self::One(entry) if entry.slot == slot => *self = Self::default(),
-            Self::One(_) => {}
-            Self::Many(entries) => entries.retain(|known| known.slot != slot),
-        }
-    }
+/// A file that was rotated away, and the path of the input that it had. They sort by age.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rotated {
+    created_at: u64,
+    /// Whether a link leads, or led, to it.
+    is_led_to: bool,
+    path: PathBuf,
+    origin: PathBuf,
 }
 
 /// A path of the input, and when a file was created that had it.
@@ -90,29 +40,75 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return;
         };
-        let is_current = file.origin == file.path;
+        let rank = if file.origin == file.path {
+            Rank::Current
+        } else if self.is_led_to(&file.path) {
+            Rank::LedTo
+        } else {
+            Rank::Rotated
+        };
         let entry = ChainedFile {
             created_at: file.created_at,
-            is_current,
+            rank,
             number: file.number,
             slot,
         };
-        let chain = self
-            .rotation_chains
-            .entry(Arc::clone(&file.origin))
-            .or_default();
-        let at = chain.partition_point(|known| *known < entry);
-        chain.insert(at, entry);
-        // A file that is found late is waited for as well.
-        let awaited = if at + 1 == chain.len() { at } else { at + 1 };
-        let older = chain[..awaited].to_vec();
-        for ChainedFile { slot: older, .. } in older {
-            if let Some(file) = &mut self.files[older as usize]
-                && (file.is_open() || file.is_queued() || file.unread() > 0)
-            {
-                file.awaited = true;
-                self.mark_ready(older);
+        let chain = self.rotation_chains.entry(Arc::clone(&file.origin));
+        chain.or_default().insert(entry);
+        let youngest = self.joined.entry(Arc::clone(&file.origin)).or_insert(entry);
+        *youngest = entry.max(*youngest);
+    }
+
+    /// Those that are older than files that joined them are waited for, before any file has its turn. Many may join at once,
+    /// so this is not done for each.
+    pub(super) fn await_older(&mut self) {
+        for (origin, youngest) in std::mem::take(&mut self.joined) {
+            let older = self.unread_before(&origin, youngest);
+            for slot in older {
+                if let Some(file) = &mut self.files[slot as usize] {
+                    file.awaited = true;
+                    self.mark_ready(slot);
+                }
             }
+        }
+    }
+
+    /// The files of a path that are waited for by one that joined them.
+    fn unread_before(&mut self, origin: &Path, joined: ChainedFile) -> Vec<u32> {
+        let files = &self.files;
+        let Some(chain) = self.rotation_chains.get_mut(origin) else {
+            return Vec::new();
+        };
+        let end = chain.partition_point(|known| *known <= joined);
+        // A file that is found late is waited for as well.
+        let end = end.min(chain.len() - 1);
+        let first = chain.first_left(end, |slot| is_done(files, slot));
+        // One may have been written to since it was read, but not those before it: their writer has gone on.
+        let is_given = |known: &ChainedFile| {
+            let file = files[known.slot as usize].as_ref();
+            file.is_some_and(|file| file.chunked)
+        };
+        let last_given = chain[..end].iter().rposition(is_given).unwrap_or(0);
+        let from = first.min(last_given);
+        let older = chain[from..end].iter().zip(from..);
+        let is_awaited = |(known, at): &(&ChainedFile, usize)| {
+            let file = files[known.slot as usize].as_ref();
+            file.is_some_and(|file| {
+                file.is_queued() || file.unread() > 0 || (file.is_open() && *at >= last_given)
+            })
+        };
+        let older = older.filter(is_awaited);
+        older.map(|(known, _)| known.slot).collect()
+    }
+
+    /// Something happens to a file that has, or had, its turn: those after it may have to wait.
+    pub(super) fn is_not_done(&mut self, slot: u32) {
+        if let Some(file) = &self.files[slot as usize]
+            && let Some(chain @ RotationChain::Many { .. }) =
+                self.rotation_chains.get_mut(&file.origin)
+            && let Some(at) = chain.position(file, slot)
+        {
+            chain.look_again_from(at);
         }
     }
 
@@ -122,18 +118,28 @@ impl Follower {
         chain.map_or(&[], |chain| chain)
     }
 
+    /// A file's chain, and where it stands there.
+    fn place_of(&self, slot: u32) -> Option<(&RotationChain, usize)> {
+        let file = self.files[slot as usize].as_ref()?;
+        let chain = self.rotation_chains.get(&file.origin)?;
+        Some((chain, chain.position(file, slot)?))
+    }
+
     /// Whether a file of which nothing was read has to wait for an older one.
-    pub(super) fn has_to_wait(&self, slot: u32) -> bool {
-        let Some(file) = &self.files[slot as usize] else {
+    pub(super) fn has_to_wait(&mut self, slot: u32) -> bool {
+        let files = &self.files;
+        let Some(file) = files[slot as usize].as_ref().filter(|file| !file.chunked) else {
             return false;
         };
-        if file.chunked {
+        let Some(chain) = self.rotation_chains.get_mut(&file.origin) else {
             return false;
-        }
-        let older = self.chain_of(&file.origin).iter();
-        let mut older = older.take_while(|known| known.slot != slot);
-        older.any(|known| {
-            let known = &self.files[known.slot as usize];
+        };
+        let Some(at) = chain.position(file, slot) else {
+            return false;
+        };
+        let first = chain.first_left(at, |slot| is_done(files, slot));
+        chain[first.min(at)..at].iter().any(|known| {
+            let known = &files[known.slot as usize];
             known.as_ref().is_some_and(|file| file.awaited)
         })
     }
@@ -141,6 +147,7 @@ impl Follower {
     /// What an earlier run had read further than a file before it is opened, though it may have no new byte: a record
     /// that is read again from the end of that file ended in this one.
     pub(super) fn find_read_ahead(&mut self) {
+        self.await_older();
         for entry in std::mem::take(&mut self.read_and_gone) {
             let is_behind = |known: &ChainedFile| {
                 let file = self.files[known.slot as usize].as_ref();
@@ -173,31 +180,35 @@ impl Follower {
 
     /// A file gives its first bytes: what had its path before it, and now may end.
     pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
-        let file = self.files[slot as usize].as_ref()?;
-        let chain = self.chain_of(&file.origin);
-        let older = chain.iter().take_while(|known| known.slot != slot);
-        let older: Vec<u32> = older.map(|known| known.slot).collect();
-        let mut earlier = None;
-        for older in older {
-            if let Some(file) = &self.files[older as usize]
-                && file.is_reported
+        let (chain, at) = self.place_of(slot)?;
+        let mut older = Vec::new();
+        for known in chain[..at].iter().rev() {
+            let Some(file) = &self.files[known.slot as usize] else {
+                continue;
+            };
+            if file.is_reported
                 && (file.is_deleted() || file.path != file.origin)
                 && file.unread() == 0
             {
-                earlier = Some(file.source);
-                self.mark_ready(older);
+                older.push((known.slot, file.source));
+            }
+            // Those before it were told when it gave its own, or are over.
+            if file.chunked || (!file.is_reported && file.offset > 0) {
+                break;
             }
         }
-        earlier
+        for (slot, _) in older.iter().rev() {
+            self.mark_ready(*slot);
+        }
+        older.first().map(|(_, source)| *source)
     }
 
     /// Whether a younger file of the same path is there that gave no byte yet: a record may go on in it.
     pub(super) fn goes_on_later(&self, slot: u32) -> bool {
-        let Some(file) = &self.files[slot as usize] else {
+        let Some((chain, at)) = self.place_of(slot) else {
             return false;
         };
-        let chain = self.chain_of(&file.origin).iter();
-        let younger = chain.skip_while(|known| known.slot != slot).skip(1);
+        let younger = chain[at + 1..].iter();
         let mut younger = younger.filter_map(|known| self.files[known.slot as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
         is_there && younger.all(|file| !file.chunked)
@@ -205,15 +216,16 @@ impl Follower {
 
     /// The oldest file of the same path that has its turn to come and was not reported, for a file that was not
     /// either: a caller that knows of a file knows of those before it, and so does its checkpoint.
-    pub(super) fn unreported_before(&self, slot: u32) -> Option<u32> {
-        let file = self.files[slot as usize]
+    pub(super) fn unreported_before(&mut self, slot: u32) -> Option<u32> {
+        let files = &self.files;
+        let file = files[slot as usize]
             .as_ref()
             .filter(|file| !file.is_reported)?;
-        let older = self.chain_of(&file.origin).iter().map(|known| known.slot);
-        let mut older = older.take_while(|known| *known != slot);
-        older.find(|known| {
-            let known = self.files[*known as usize].as_ref();
-            known.is_some_and(|known| known.is_queued() && !known.is_reported)
+        let chain = self.rotation_chains.get_mut(&file.origin)?;
+        let at = chain.position(file, slot)?;
+        chain.first_unreported(at, |known| {
+            let known = files[known as usize].as_ref();
+            known.is_none_or(|known| !known.is_queued() || known.is_reported)
         })
     }
 
@@ -225,13 +237,18 @@ impl Follower {
         if !std::mem::take(&mut file.awaited) {
             return;
         }
-        let chain = self.rotation_chains.get(&file.origin);
-        let chain = chain.into_iter().flat_map(|chain| chain.iter());
-        let younger: Vec<u32> = chain
-            .skip_while(|known| known.slot != slot)
-            .skip(1)
-            .map(|known| known.slot)
-            .collect();
+        let Some((chain, at)) = self.place_of(slot) else {
+            return;
+        };
+        // Up to the first for whom the others wait now.
+        let mut younger = Vec::new();
+        for known in &chain[at + 1..] {
+            younger.push(known.slot);
+            let file = self.files[known.slot as usize].as_ref();
+            if file.is_some_and(|file| file.awaited) {
+                break;
+            }
+        }
         for younger in younger {
             self.mark_ready(younger);
         }
@@ -244,7 +261,7 @@ impl Follower {
             return;
         };
         if let Some(chain) = self.rotation_chains.get_mut(&file.origin) {
-            chain.remove(slot);
+            chain.remove(file, slot);
             if chain.is_empty() {
                 self.rotation_chains.remove(&file.origin);
             }
@@ -253,40 +270,65 @@ impl Follower {
 
     /// Looks for files that were made under paths of the input and rotated away unseen: they carry a rotated
     /// name of one, and are no older than the time that stands beside it: when the youngest file was made that is
-    /// known to have had the path, or when the path was last looked for. Where the filesystem does not record when
-    /// a file was made, nothing can be known of them. Each directory is listed once.
+    /// known to have had the path, or when the path was last looked for.
     pub(super) fn find_rotated(&mut self, paths: &[KnownPath]) {
         let paths = youngest(paths);
         let targets = paths.keys().flat_map(|path| self.targets_of(path));
         let dirs = paths.keys().copied().chain(targets);
         let dirs: BTreeSet<&Path> = dirs.filter_map(Path::parent).collect();
+        let dirs = dirs.into_iter().filter(|dir| self.roots.lead_to(dir));
+        let since = |origin: &Path| paths.get(origin).copied().filter(|since| *since > 0);
+        let rotated = self.rotated_in(dirs, since);
+        self.take_rotated(rotated);
+    }
+
+    /// The files of directories that carry a rotated name, are followed by nobody, and are no older than `since` gives for
+    /// the path that they had, if it gives a time. Where the filesystem does not record when a file was made, nothing
+    /// can be known of them. Each directory is listed once.
+    pub(super) fn rotated_in<'a>(
+        &self,
+        dirs: impl Iterator<Item = &'a Path>,
+        since: impl Fn(&Path) -> Option<u64>,
+    ) -> Vec<Rotated> {
         let mut rotated = Vec::new();
-        for entry in dirs.into_iter().flat_map(fs::read_dir).flatten().flatten() {
-            let found = entry.path();
-            if self.by_path.contains_key(found.as_path()) || gzip::is_gzip(&found) {
+        for entry in dirs.flat_map(fs::read_dir).flatten().flatten() {
+            let path = entry.path();
+            if self.by_path.contains_key(path.as_path()) || gzip::is_gzip(&path) {
                 continue;
             }
-            let origin = self.origin_of(&found);
-            let since = paths.get(origin.as_path()).copied().unwrap_or(0);
-            if since > 0
-                && origin != found
-                && let Ok(meta) = Meta::of_name(&found)
+            let origin = self.origin_of(&path);
+            if origin != path
+                && let Some(since) = since(&origin)
+                && let Ok(meta) = Meta::of_name(&path)
                 && meta.is_file()
                 && meta.created_at >= since
-                && !self.by_inode.contains_key(&meta.inode)
-                && !self.discovery.patterns.excluded(&found)
+                && !self.is_followed(&meta)
+                && !self.discovery.patterns.excluded(&path)
             {
-                rotated.push((meta.created_at, found, origin));
+                rotated.push(Rotated {
+                    created_at: meta.created_at,
+                    is_led_to: self.is_led_to(&path),
+                    path,
+                    origin,
+                });
             }
         }
+        rotated
+    }
+
+    /// Follows them, the oldest first.
+    pub(super) fn take_rotated(&mut self, mut rotated: Vec<Rotated>) {
         rotated.sort();
-        for (_, found, origin) in rotated {
-            if found.parent() == origin.parent() {
-                self.appeared(&found, true);
-            } else {
-                self.appeared_behind(&found, &origin.into());
-            }
+        for Rotated { path, origin, .. } in rotated {
+            self.rotated_appeared(&path, &origin);
         }
+    }
+
+    /// Whether a file is followed. One that is gone may stand for its inode still.
+    pub(super) fn is_followed(&self, meta: &Meta) -> bool {
+        let namesake = self.by_inode.get(&meta.inode);
+        let namesake = namesake.and_then(|&slot| self.files[slot as usize].as_ref());
+        namesake.is_some_and(|file| file.created_at == meta.created_at || file.created_at == 0)
     }
 
     /// Paths of the input that lead to another file than those that an earlier run knew: what was there in
@@ -339,7 +381,7 @@ impl Follower {
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
     /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
-    /// Of a compressed file, the same of what it was made of. While the follower is made, also the link that leads to that path.
+    /// Of a compressed file, the same of what it was made of. Behind a link, the link that leads, or led, to that path.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
         let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
         let path = uncompressed.as_deref().unwrap_or(path);
@@ -356,9 +398,16 @@ impl Follower {
                     || self.is_there(origin))
         });
         let linked = || origins.clone().find_map(|origin| self.link_to(&origin));
-        let origin = origin.or_else(linked);
+        let is_target = || self.link_to(path).filter(|_| !discovery.matches(path));
+        let origin = origin.or_else(linked).or_else(is_target);
         origin.unwrap_or_else(|| path.to_owned())
     }
+}
+
+/// Whether a file has no turn, is read, and is awaited by nobody.
+fn is_done(files: &[Option<Box<File>>], slot: u32) -> bool {
+    let file = files[slot as usize].as_ref();
+    file.is_none_or(|file| !file.awaited && !file.is_queued() && file.unread() == 0)
 }
 
 /// When the youngest file was made that is known to have had a path.

@@ -20,6 +20,8 @@ use crate::identity::FileId;
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
 const EVENTS_MAX: usize = 1024;
+/// How many turns one read takes: most may be of files that wait for others, and give none.
+const TURNS_MAX: usize = 4096;
 /// How many files are remembered that ended.
 const ENDED_IDS_MAX: usize = 1024;
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
@@ -36,7 +38,11 @@ impl Follower {
         let end = buffer.len() + bytes_max;
         let enough = events.len() + EVENTS_MAX;
         let mut heads = 0;
-        while buffer.len() + heads < end && events.len() < enough {
+        for _ in 0..TURNS_MAX {
+            if buffer.len() + heads >= end || events.len() >= enough {
+                break;
+            }
+            self.await_older();
             let Some(mut slot) = self.ready.pop_front() else {
                 break;
             };
@@ -275,21 +281,21 @@ impl Follower {
     fn rest(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
         self.release(slot);
         let (linger, idle_close) = (self.config.linger, self.config.idle_close);
-        let goes_on_later = self.goes_on_later(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
         let now = Instant::now();
         let quiet = now.saturating_duration_since(file.active());
-        if file.is_deleted() || !file.is_wanted() {
+        let is_deleted = file.is_deleted();
+        if is_deleted || !file.is_wanted() {
             if quiet < linger {
                 let due = file.active() + linger;
                 self.set_due(slot, due);
-            } else if !file.is_deleted() && goes_on_later {
+            } else if !is_deleted && self.goes_on_later(slot) {
                 self.close(slot);
                 self.set_due(slot, now + idle_close);
                 return false;
-            } else if !file.is_deleted() {
+            } else if !is_deleted {
                 self.finish_renamed(slot, events);
                 return false;
             } else if self.look_for(slot) || self.continue_from_copy(slot) {
@@ -464,9 +470,13 @@ impl Follower {
         });
         file.is_reported = false;
         file.paused = false;
+        let is_queued = file.is_queued();
         self.ended.insert(file.source, (file.inode, file.offset));
         self.generations.hold(file.inode, file.generation);
         self.by_source.remove(&file.source);
+        if is_queued {
+            self.is_not_done(slot);
+        }
     }
 
     /// A finished file grew: it goes on as a new source of the same generation.

@@ -49,6 +49,12 @@ impl Unclaimed {
         self.of(inode).next().is_some()
     }
 
+    /// The paths of those that were read through links, and where the files were.
+    fn targets(&self) -> impl Iterator<Item = (&Arc<Path>, &Arc<Path>)> {
+        let entries = self.entries.iter();
+        entries.filter_map(|entry| Some((&entry.path, entry.target.as_ref()?)))
+    }
+
     /// Takes all of an inode.
     fn take_all(&mut self, inode: Inode) -> Vec<Resume> {
         let all: Vec<usize> = self.of(inode).collect();
@@ -152,6 +158,18 @@ impl Follower {
         // Read to its end. It is opened, compared and reported when it changes.
         file.note_changed(meta);
         true
+    }
+
+    /// What links of the input led to when an earlier run read it: they may lead elsewhere now.
+    pub(super) fn note_targets(&mut self) {
+        let targets = self.resume.targets();
+        let targets: Vec<_> = targets
+            .filter(|(link, target)| link.parent() != target.parent())
+            .map(|(link, target)| (Arc::clone(link), Arc::clone(target)))
+            .collect();
+        for (link, target) in targets {
+            self.note_link(&target, &link);
+        }
     }
 
     /// Looks for the entries that no discovered file claimed, under their old name and then in its

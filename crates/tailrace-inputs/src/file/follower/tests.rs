@@ -11,6 +11,7 @@ mod discovery;
 mod held_back;
 mod linked;
 mod order;
+mod overflow;
 mod property;
 mod restart;
 mod rotation;
@@ -415,6 +416,18 @@ pub(crate) fn between_looks() {
     if let Some(next) = next {
         next();
     }
+}
+
+/// The order in which contents were read, and how far.
+fn in_order(rig: &Rig) -> Vec<String> {
+    let mut order: Vec<_> = rig.contents().filter(|c| !c.bytes.is_empty()).collect();
+    order.sort_by_key(|content| {
+        rig.log.iter().position(
+            |event| matches!(event, FileEvent::Chunk { source, .. } if source.0 == content.source),
+        )
+    });
+    let text = |content: &&Content| String::from_utf8(content.bytes.clone()).unwrap();
+    order.iter().map(text).collect()
 }
 
 fn append(path: &Path, bytes: &[u8]) {

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::order::{KnownPath, youngest};
 use super::{FileEvent, Follower};
@@ -60,7 +61,7 @@ impl Follower {
         known: &[KnownPath],
         youngest: &HashMap<&Path, u64>,
     ) -> Vec<Candidate> {
-        let homes = self.homes(known);
+        let homes = self.homes_of(known);
         let mut compressed: BTreeMap<CopyId, Candidate> = BTreeMap::new();
         let mut before = Vec::new();
         for _ in 0..LOOKS_MAX {
@@ -73,7 +74,8 @@ impl Follower {
             rotated.sort();
             let mut are_there = true;
             for (_, path) in &rotated {
-                are_there &= self.appeared(path, true) || Meta::of_name(path).is_ok();
+                let origin = self.origin_of(path);
+                are_there &= self.rotated_appeared(path, &origin) || Meta::of_name(path).is_ok();
             }
             let names = listed.iter().map(|found| &found.copy);
             let mut names: Vec<_> = names
@@ -91,8 +93,8 @@ impl Follower {
         compressed
     }
 
-    fn homes(&self, known: &[KnownPath]) -> BTreeSet<PathBuf> {
-        let mut homes: BTreeSet<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
+    fn homes_of(&self, known: &[KnownPath]) -> BTreeSet<PathBuf> {
+        let mut homes = self.homes();
         for KnownPath { path, .. } in known {
             if let Some(dir) = path.parent()
                 && !homes.contains(dir)
@@ -135,15 +137,8 @@ impl Follower {
             let Some(meta) = Meta::of_name(&path).ok().filter(Meta::is_file) else {
                 continue;
             };
-            let (made, inode) = (meta.created_at, meta.inode);
-            let namesake = self
-                .by_inode
-                .get(&inode)
-                .and_then(|&slot| self.files[slot as usize].as_ref());
-            // One that is gone may be listed under its inode still.
-            let is_followed =
-                namesake.is_some_and(|file| file.created_at == made || file.created_at == 0);
-            if made < self.config.gone.since || is_followed {
+            let made = meta.created_at;
+            if made < self.config.gone.since || self.is_followed(&meta) {
                 continue;
             }
             let uncompressed = Meta::of_name(&original);
@@ -166,13 +161,10 @@ impl Follower {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.created_at);
-        let chain = self.chain_of(origin).iter();
-        let before = chain
-            .map(|known| known.created_at)
-            .take_while(|created_at| *created_at < now);
-        before
-            .last()
-            .map_or(now.saturating_sub(1), |created_at| created_at + 1)
+        let chain = self.chain_of(origin);
+        let before = chain.partition_point(|known| known.created_at < now);
+        let before = chain[..before].last();
+        before.map_or(now.saturating_sub(1), |known| known.created_at + 1)
     }
 
     /// Each file that was read accounts for one compressed file at most.
@@ -222,7 +214,12 @@ impl Follower {
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.stated_bytes();
         file.origin = origin.into();
-        self.add_copied(file, CompressedCopy::whole(copy, sketch.stated_bytes()));
+        let origin = Arc::clone(&file.origin);
+        let is_behind = file.path.parent() != origin.parent();
+        let slot = self.add_copied(file, CompressedCopy::whole(copy, sketch.stated_bytes()));
+        if is_behind {
+            self.linked.insert(slot, origin);
+        }
     }
 
     pub(super) fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {

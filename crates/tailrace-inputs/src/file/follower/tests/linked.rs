@@ -27,6 +27,8 @@ fn killed() -> (Rig, Vec<Resume>) {
 }
 
 fn start(rig: &mut Rig, resume: Vec<Resume>) {
+    // Sources are numbered anew.
+    rig.log.clear();
     rig.config.gone.since = 1;
     rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
 }
@@ -89,6 +91,162 @@ fn the_file_behind_a_link_is_found_whatever_happened_to_both_while_the_agent_was
         rig.until(|rig| rig.texts() == expected || !rig.lost().is_empty());
         assert_eq!(rig.lost(), [], "{what}");
     }
+}
+
+/// As Docker does: `x.log.1` becomes `x.log.2`, and so on; with `compressed`, all but the file of the link are compressed.
+fn shift(rig: &Rig, next: &str, compressed: bool) {
+    let at = |number: u32, end: &str| rig.path(&format!("targets/x.log.{number}{end}"));
+    for number in (1..8).rev() {
+        for end in ["", ".gz"] {
+            if at(number, end).exists() {
+                fs::rename(at(number, end), at(number + 1, end)).unwrap();
+            }
+        }
+    }
+    rotate(rig, 1, next);
+    if compressed {
+        compress_file(&at(1, ""));
+    }
+}
+
+/// As kubelet does: all but the newest rotated file are compressed.
+fn rotate_and_compress_older(rig: &Rig) {
+    for number in 1..5 {
+        let name = |number: u32| format!("targets/x.log.20260101-00000{number}");
+        rig.rename("targets/x.log", &name(number));
+        rig.append("targets/x.log", format!("number {number}\n"));
+        if number > 1 {
+            compress_file(&rig.path(&name(number - 1)));
+        }
+    }
+}
+
+/// The link leads to another file than the one that it led to, which was rotated away and replaced.
+fn rotate_and_lead_elsewhere(rig: &Rig) {
+    rotate(rig, 1, "number 1\n");
+    rotate(rig, 2, "number 2\n");
+    rig.append("targets/y.log", "number 3\n");
+    remove_link(rig);
+    symlink("../targets/y.log", rig.path("logs/app.log")).unwrap();
+}
+
+type Sequence = (&'static str, fn(&Rig));
+
+const SEQUENCES: [Sequence; 5] = [
+    ("dated names", |rig| {
+        for number in 1..5 {
+            rotate(rig, 20_260_100 + number, &format!("number {number}\n"));
+        }
+    }),
+    ("shifted names", |rig| {
+        for number in 1..5 {
+            shift(rig, &format!("number {number}\n"), false);
+        }
+    }),
+    ("all compressed", |rig| {
+        for number in 1..5 {
+            shift(rig, &format!("number {number}\n"), true);
+        }
+    }),
+    ("older ones compressed", rotate_and_compress_older),
+    ("the link leads elsewhere", rotate_and_lead_elsewhere),
+];
+
+/// What is read of a sequence: `first`, and what it numbered.
+fn expected(first: &str, name: &str) -> Vec<String> {
+    let last = if name == "the link leads elsewhere" {
+        3
+    } else {
+        4
+    };
+    let numbered = (1..=last).map(|number| format!("number {number}\n"));
+    std::iter::once(first.to_owned()).chain(numbered).collect()
+}
+
+/// All that is read of a link is reported by it.
+fn assert_reported_by_link(rig: &Rig) {
+    let link = rig.path("logs/app.log");
+    for event in &rig.log {
+        if let FileEvent::Opened { path, .. } = event {
+            assert_eq!(**path, *link, "{:#?}", rig.log);
+        }
+    }
+}
+
+#[test]
+fn rotations_behind_a_link_are_all_read_in_order_though_the_agent_was_down() {
+    for (name, happens) in SEQUENCES {
+        let (mut rig, resume) = killed();
+        happens(&rig);
+        start(&mut rig, resume);
+        let expected = expected("one\ntwo\nthree\n", name);
+        rig.until(|rig| rig.texts().concat().contains(&expected[expected.len() - 1]));
+        assert_eq!(in_order(&rig), expected, "{name}");
+        assert_eq!(rig.lost(), [], "{name}");
+        assert_reported_by_link(&rig);
+    }
+}
+
+#[test]
+fn rotations_behind_a_link_are_all_read_in_order_while_the_agent_runs() {
+    for has_overflowed in [false, true] {
+        for (name, happens) in SEQUENCES {
+            let (mut rig, resume) = killed();
+            start(&mut rig, resume);
+            rig.until(|rig| rig.texts() == ["one\ntwo\nthree\n"]);
+            if has_overflowed {
+                super::overflow::overflow(&rig, "logs");
+            }
+            happens(&rig);
+            let expected = expected("one\ntwo\nthree\n", name);
+            rig.until(|rig| rig.texts().concat().contains(&expected[expected.len() - 1]));
+            assert_eq!(in_order(&rig), expected, "{name} {has_overflowed}");
+            assert_eq!(rig.lost(), [], "{name} {has_overflowed}");
+            assert_reported_by_link(&rig);
+        }
+    }
+}
+
+/// The same names beneath no root.
+#[test]
+fn rotated_files_behind_a_link_beneath_no_root_are_not_read() {
+    for is_running in [false, true] {
+        for (name, happens) in SEQUENCES {
+            let (mut rig, resume) = killed();
+            rig.config.follow_roots.clear();
+            if !is_running {
+                happens(&rig);
+            }
+            start(&mut rig, resume);
+            rig.step();
+            if is_running {
+                happens(&rig);
+                super::overflow::overflow(&rig, "logs");
+            }
+            rig.append("logs/b.log", "last\n");
+            rig.until(|rig| rig.texts().concat().contains("last"));
+            let texts = rig.texts().concat();
+            assert!(!texts.contains("number"), "{name} {is_running}: {texts}");
+        }
+    }
+}
+
+/// A name beside the target that is a link out of the roots.
+#[test]
+fn a_rotated_name_beside_the_target_that_is_a_link_is_not_read() {
+    let (mut rig, resume) = killed();
+    rig.append("secret", "secret\n");
+    symlink("../secret", rig.path("targets/x.log.2")).unwrap();
+    fs::copy(rig.path("secret"), rig.path("plain")).unwrap();
+    compress_file(&rig.path("plain"));
+    symlink("../plain.gz", rig.path("targets/x.log.3.gz")).unwrap();
+    rotate(&rig, 1, "four\n");
+    start(&mut rig, resume);
+    rig.until(|rig| rig.texts().len() == 2);
+    rotate(&rig, 4, "five\n");
+    super::overflow::overflow(&rig, "logs");
+    rig.until(|rig| rig.texts().concat().contains("five"));
+    assert_eq!(rig.texts(), ["five\n", "four\n", "one\ntwo\nthree\n"]);
 }
 
 #[test]

@@ -31,18 +31,6 @@ fn rotate(rig: &Rig, number: usize, older: Option<usize>) {
     }
 }
 
-/// The order in which contents were read, and how far.
-fn in_order(rig: &Rig) -> Vec<String> {
-    let mut order: Vec<_> = rig.contents().filter(|c| !c.bytes.is_empty()).collect();
-    order.sort_by_key(|content| {
-        rig.log.iter().position(
-            |event| matches!(event, FileEvent::Chunk { source, .. } if source.0 == content.source),
-        )
-    });
-    let text = |content: &&Content| String::from_utf8(content.bytes.clone()).unwrap();
-    order.iter().map(text).collect()
-}
-
 #[test]
 fn files_born_rotated_and_compressed_while_the_agent_was_down_are_read_in_order() {
     // One that was read before, and one that was still empty: then nothing identifies it.
