@@ -316,7 +316,7 @@ impl Pipeline {
         self.waiting.wake();
     }
 
-    /// The agent ends: counts what outputs that are not required will never get. Required ones have it counted by the
+    /// It ends: counts what outputs that are not required will never get. Required ones have it counted by the
     /// next start, which finds that the files are gone.
     pub(crate) fn give_up_gone(&self) {
         let outputs = self.metrics.outputs.iter().enumerate();

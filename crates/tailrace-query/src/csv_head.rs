@@ -112,11 +112,7 @@ impl Head {
         // The first line, and the last row, of which there may be more.
         let count = rows_min + 2;
         let mut rows = first_rows(&bytes, delimiter, count);
-        while bytes.len() as u64 == size
-            && rows.len() < count
-            && (rows.len() > 1 || size < HEAD_BYTES)
-            && size < HEAD_BYTES_MAX
-        {
+        while bytes.len() as u64 == size && rows.len() < count && size < HEAD_BYTES_MAX {
             size = (size * 4).min(HEAD_BYTES_MAX);
             bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
             rows = first_rows(&bytes, delimiter, count);

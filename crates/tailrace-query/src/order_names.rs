@@ -117,8 +117,8 @@ impl Orders<'_> {
 /// What is known of the columns of tables.
 struct Known<'t> {
     tables: &'t HashMap<String, Vec<String>>,
-    /// The columns of those of WITH, where they are written out.
-    with: HashMap<String, Option<Vec<String>>>,
+    /// The columns of those of WITH.
+    with: HashMap<String, Outputs>,
 }
 
 impl Known<'_> {
@@ -141,32 +141,34 @@ impl Known<'_> {
                 let last = path.0.last().and_then(|part| part.as_ident());
                 let last = last.map_or("", |last| last.value.as_str());
                 let columns = match (self.tables.get(last), self.with.get(last)) {
-                    (_, Some(columns)) => columns.clone(),
-                    (Some(columns), None) => Some(columns.clone()),
-                    (None, None) => None,
+                    (_, Some(outputs)) => outputs.clone(),
+                    (Some(columns), None) => Outputs {
+                        names: columns.clone(),
+                        has_more: false,
+                    },
+                    (None, None) => Outputs::UNKNOWN,
                 };
                 (alias, columns)
             }
             TableFactor::Derived {
                 subquery, alias, ..
             } => (alias, outputs(subquery)),
-            _ => (&None, None),
+            _ => (&None, Outputs::UNKNOWN),
         };
         let renamed = alias.iter().flat_map(|alias| &alias.columns);
         let mut renamed = renamed.map(|column| column.name.value.as_str()).peekable();
         if renamed.peek().is_some() {
             return renamed.any(|column| column == name);
         }
-        match columns {
-            Some(columns) => columns.iter().any(|column| column == name),
-            None => self.tables.values().flatten().any(|column| column == name),
-        }
+        let mut of_files = self.tables.values().flatten();
+        columns.names.iter().any(|column| column == name)
+            || columns.has_more && of_files.any(|column| column == name)
     }
 }
 
 /// The tables of WITH, anywhere in a query.
 #[derive(Default)]
-struct With(HashMap<String, Option<Vec<String>>>);
+struct With(HashMap<String, Outputs>);
 
 impl Visitor for With {
     type Break = ();
@@ -177,7 +179,10 @@ impl Visitor for With {
             let renamed: Vec<_> = renamed.map(|column| column.name.value.clone()).collect();
             let columns = match renamed.is_empty() {
                 true => outputs(&table.query),
-                false => Some(renamed),
+                false => Outputs {
+                    names: renamed,
+                    has_more: false,
+                },
             };
             self.0.insert(table.alias.name.value.clone(), columns);
         }
@@ -185,10 +190,33 @@ impl Visitor for With {
     }
 }
 
-/// The names of the columns of a query, where all are written out.
-fn outputs(query: &Query) -> Option<Vec<String>> {
-    let SetExpr::Select(select) = &*query.body else {
-        return None;
+/// The names of the columns of a query.
+#[derive(Clone, Debug)]
+struct Outputs {
+    /// Those that are written out.
+    names: Vec<String>,
+    /// There may be others, of the files.
+    has_more: bool,
+}
+
+impl Outputs {
+    const UNKNOWN: Outputs = Outputs {
+        names: Vec::new(),
+        has_more: true,
+    };
+}
+
+fn outputs(query: &Query) -> Outputs {
+    outputs_of(&query.body)
+}
+
+/// As [`outputs`]. Those of a UNION are called as in its first query.
+fn outputs_of(body: &SetExpr) -> Outputs {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::Query(query) => return outputs(query),
+        SetExpr::SetOperation { left, .. } => return outputs_of(left),
+        _ => return Outputs::UNKNOWN,
     };
     let name = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
@@ -199,7 +227,11 @@ fn outputs(query: &Query) -> Option<Vec<String>> {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
         _ => None,
     };
-    select.projection.iter().map(name).collect()
+    let names: Vec<String> = select.projection.iter().filter_map(name).collect();
+    Outputs {
+        has_more: names.len() < select.projection.len(),
+        names,
+    }
 }
 
 /// The names in an expression, but for those of subqueries in it.

@@ -1,7 +1,7 @@
 //! Whole numbers of 20 to 38 digits in the query itself. DataFusion 55 makes floats of them, which round them; decimals have all digits.
 //!
-//! Not everywhere: with a column of floats, a decimal turns CASE, `coalesce`, IN, BETWEEN and UNION into decimals of 15 places, which
-//! floats do not fit into, and a quotient has four places.
+//! Not everywhere: with a column of floats, a decimal turns CASE, `coalesce` and UNION into decimals of 15 places, which floats do not fit
+//! into, and a quotient has four places. IN and BETWEEN are written as comparisons.
 
 use std::ops::ControlFlow;
 
@@ -18,6 +18,7 @@ const DIGITS_MAX: usize = 38;
 pub(crate) fn as_decimals(query: &mut ast::Query) {
     let _ = walk_mut(query, &mut Columns);
     let _ = expressions_mut(query, &mut |expr| {
+        as_comparisons(expr);
         match expr {
             Expr::BinaryOp { left, op, right } if keeps_floats(op) => {
                 as_decimal(left);
@@ -34,6 +35,71 @@ pub(crate) fn as_decimals(query: &mut ast::Query) {
         }
         ControlFlow::Continue(())
     });
+}
+
+/// IN and BETWEEN with such a number, as comparisons.
+fn as_comparisons(expr: &mut Expr) {
+    let compared = |left: &Expr, op: BinaryOperator, right: &Expr| {
+        let (mut left, mut right) = (left.clone(), right.clone());
+        as_decimal(&mut left);
+        as_decimal(&mut right);
+        joined(left, op, right)
+    };
+    let (negated, made) = match &*expr {
+        Expr::Between {
+            expr: value,
+            negated,
+            low,
+            high,
+        } if [value, low, high].iter().any(|it| is_wide_literal(it)) => {
+            let from = compared(value, BinaryOperator::GtEq, low);
+            let to = compared(value, BinaryOperator::LtEq, high);
+            (*negated, joined(from, BinaryOperator::And, to))
+        }
+        Expr::InList {
+            expr: value,
+            list,
+            negated,
+        } if list.iter().chain([&**value]).any(is_wide_literal) => {
+            let each = list
+                .iter()
+                .map(|it| compared(value, BinaryOperator::Eq, it));
+            let any = each.reduce(|any, it| joined(any, BinaryOperator::Or, it));
+            let Some(any) = any else { return };
+            (*negated, any)
+        }
+        _ => return,
+    };
+    let made = Expr::Nested(Box::new(made));
+    *expr = match negated {
+        true => Expr::Nested(Box::new(Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(made),
+        })),
+        false => made,
+    };
+}
+
+fn joined(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    }
+}
+
+fn is_wide_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner)
+        | Expr::UnaryOp {
+            op: UnaryOperator::Minus | UnaryOperator::Plus,
+            expr: inner,
+        } => is_wide_literal(inner),
+        Expr::Value(value) => {
+            matches!(&value.value, Value::Number(number, false) if is_wide(number))
+        }
+        _ => false,
+    }
 }
 
 struct Columns;

@@ -417,6 +417,17 @@ fn orders_that_would_be_others_are_refused() {
         Some("m + 1"),
         "give the computed column another name",
     );
+    for made in [
+        "*, dur AS z",
+        "k, dur AS z FROM logs UNION ALL SELECT k, dur",
+    ] {
+        check(
+            &format!("WITH c AS (SELECT {made} FROM logs) SELECT -k AS z FROM c ORDER BY z + 0"),
+            "`z` in an expression of ORDER BY is a column, and a computed one of the result",
+            Some("z + 0"),
+            "give the computed column another name",
+        );
+    }
     check(
         "SELECT k FROM logs ORDER BY ALL",
         "ORDER BY ALL is not supported",

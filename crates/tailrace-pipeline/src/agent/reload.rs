@@ -241,6 +241,7 @@ impl Agent {
         self.runtime.block_on(drain(&mut leaving));
         for running in leaving {
             let pipeline = &running.pipeline;
+            pipeline.give_up_gone();
             report_undelivered(pipeline, &stays);
             pipeline.count_earlier();
             self.checkpointer.end(pipeline);

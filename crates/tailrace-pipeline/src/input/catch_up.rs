@@ -215,7 +215,9 @@ impl CatchUp {
                 continue;
             }
             if missed.file.is_none() {
-                self.give_up(shared, slot, missed, &behind);
+                if behind.drained {
+                    self.give_up(shared, slot, missed, &behind);
+                }
             } else if !self.read_file(shared, (slot, missed), &behind, &mut buffer, &mut events) {
                 missed.file = None;
             } else if missed.ends(&behind) && !order.goes_on(slot) {
@@ -318,11 +320,16 @@ impl CatchUp {
         true
     }
 
-    /// Gives up the sources that cannot be read again, whether the output is well or not: that is known now, and who
-    /// holds their files for it need not wait.
+    /// Gives up the sources that an output which is not required cannot read again, whether it is well or not. For one that
+    /// is required that waits until nothing of them is in flight: if the agent ended before, the next start would count
+    /// them once more.
     fn give_up_lost(&self, shared: &Shared) {
+        if shared.is_required(self.output) {
+            return;
+        }
         for (&slot, missed) in &mut *self.files() {
-            if missed.file.is_some() {
+            // What was begun may come from who frames it.
+            if missed.file.is_some() || missed.is_open {
                 continue;
             }
             if let Some(behind) = shared.tracker.behind(self.output, slot) {

@@ -85,7 +85,7 @@ impl Tracker {
         sent
     }
 
-    /// The agent ends: what an output has not acknowledged of files that have no name any more, it will never get. Gives
+    /// The pipeline ends: what an output has not acknowledged of files that have no name any more, it will never get. Gives
     /// for each such file how many records it goes without. One that was only renamed is found by the next start.
     pub(crate) fn give_up_gone(&self, output: usize) -> Vec<(Arc<Path>, u64)> {
         let State { sources, files, .. } = &mut *self.lock();
@@ -100,7 +100,9 @@ impl Tracker {
             let open = view.spans.values().filter(|span| span.acked.is_none());
             let unsent = head.records.saturating_sub(view.head.records);
             let dropped = open.map(|span| span.records).sum::<u64>() + unsent;
-            view.spans.clear();
+            let acked = std::mem::take(&mut view.spans).into_values();
+            let acked = acked.filter_map(|span| span.acked);
+            view.mark.counts = acked.fold(view.mark.counts, Counts::plus);
             view.parted.clear();
             view.head = head;
             view.mark.watermark = head.framed_to;

@@ -296,34 +296,6 @@ fn missed(agent: &Agent, reason: &str) -> usize {
     usize::try_from(metric(agent, &dropped)).unwrap()
 }
 
-/// What is beyond the limit is counted and let go at once, not when the output is back.
-#[test]
-fn deleted_files_beyond_the_limit_are_given_up_while_the_output_is_down() {
-    let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
-    config(&bench, &well, &ill, "");
-    let config = fs::read_to_string(bench.path("tailrace.yaml")).unwrap();
-    let limited = config.replace("{replay: 3MiB}", "{replay: 3MiB, held_bytes: 1MiB}");
-    assert_ne!(config, limited);
-    fs::write(bench.path("tailrace.yaml"), limited).unwrap();
-    append(&bench.log("a.log"), &lines(0..50_000));
-    let agent = bench.start();
-    well.wait_records(50_000);
-    agent.says("the output is behind the others");
-    fs::remove_file(bench.log("a.log")).unwrap();
-    let missed = missed(&agent, "gone");
-    until(|| open_deleted(&agent).is_empty(), || agent.own_log());
-    let held = ledger(&agent)["pipelines"][0]["outputs"][1].clone();
-    assert_eq!(held["dropped_records"], missed, "{held}");
-    assert_eq!(held["in_flight_records"], 50_000 - missed, "{held}");
-    assert!(!agent.own_log().contains("with 0 of its"));
-    ill.always(Answer::ok());
-    ill.wait_records(50_000 - missed);
-    let arrived = arrivals(&ill);
-    assert!(arrived.len() == 50_000 - missed && arrived.values().all(|&times| times == 1));
-    assert_eq!(arrivals(&well), each_once(50_000));
-    ends_well(agent);
-}
-
 /// The next start has nothing to miss: who is required has all of the file.
 #[test]
 fn a_restart_counts_nothing_as_lost_that_only_an_output_misses_which_is_not_required() {
