@@ -89,17 +89,7 @@ fn joined(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
 }
 
 fn is_wide_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner)
-        | Expr::UnaryOp {
-            op: UnaryOperator::Minus | UnaryOperator::Plus,
-            expr: inner,
-        } => is_wide_literal(inner),
-        Expr::Value(value) => {
-            matches!(&value.value, Value::Number(number, false) if is_wide(number))
-        }
-        _ => false,
-    }
+    as_decimal(&mut expr.clone())
 }
 
 struct Columns;
@@ -126,7 +116,8 @@ fn keeps_floats(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | Plus | Minus)
 }
 
-fn as_decimal(expr: &mut Expr) {
+/// Writes it as a cast of a text, if it is such a number, with or without a sign; whether it is.
+fn as_decimal(expr: &mut Expr) -> bool {
     match expr {
         Expr::Nested(inner)
         | Expr::UnaryOp {
@@ -134,23 +125,26 @@ fn as_decimal(expr: &mut Expr) {
             expr: inner,
         } => as_decimal(inner),
         Expr::Value(value) => {
-            if let Value::Number(number, false) = &value.value
-                && is_wide(number)
-            {
-                let text = Value::SingleQuotedString(number.clone());
-                *expr = Expr::Cast {
-                    kind: CastKind::Cast,
-                    expr: Box::new(Expr::Value(text.with_span(value.span))),
-                    data_type: DataType::Decimal(ExactNumberInfo::PrecisionAndScale(
-                        DIGITS_MAX as u64,
-                        0,
-                    )),
-                    array: false,
-                    format: None,
-                };
+            let Value::Number(number, false) = &value.value else {
+                return false;
+            };
+            if !is_wide(number) {
+                return false;
             }
+            let text = Value::SingleQuotedString(number.clone());
+            *expr = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(Expr::Value(text.with_span(value.span))),
+                data_type: DataType::Decimal(ExactNumberInfo::PrecisionAndScale(
+                    DIGITS_MAX as u64,
+                    0,
+                )),
+                array: false,
+                format: None,
+            };
+            true
         }
-        _ => {}
+        _ => false,
     }
 }
 

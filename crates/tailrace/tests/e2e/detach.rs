@@ -296,17 +296,23 @@ fn missed(agent: &Agent, reason: &str) -> usize {
     usize::try_from(metric(agent, &dropped)).unwrap()
 }
 
+/// An agent of which an output that is not required is behind in `a.log`, which is deleted.
+fn behind_a_deleted_file(bench: &Bench, well: &Collector, ill: &Collector) -> Agent {
+    config(bench, well, ill, ", required: false");
+    append(&bench.log("a.log"), &lines(0..50_000));
+    let agent = bench.start();
+    well.wait_records(50_000);
+    agent.says("the output is behind the others");
+    fs::remove_file(bench.log("a.log")).unwrap();
+    agent
+}
+
 /// The next start has nothing to miss: who is required has all of the file.
 #[test]
 fn a_restart_counts_nothing_as_lost_that_only_an_output_misses_which_is_not_required() {
     for is_killed in [false, true] {
         let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
-        config(&bench, &well, &ill, ", required: false");
-        append(&bench.log("a.log"), &lines(0..50_000));
-        let agent = bench.start();
-        well.wait_records(50_000);
-        agent.says("the output is behind the others");
-        fs::remove_file(bench.log("a.log")).unwrap();
+        let agent = behind_a_deleted_file(&bench, &well, &ill);
         missed(&agent, "not_required");
         // Who reads has seen that it is gone.
         until(|| open_deleted(&agent).is_empty(), || agent.own_log());
@@ -337,12 +343,7 @@ fn a_restart_counts_nothing_as_lost_that_only_an_output_misses_which_is_not_requ
 #[test]
 fn an_output_that_is_not_required_goes_without_deleted_files() {
     let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
-    config(&bench, &well, &ill, ", required: false");
-    append(&bench.log("a.log"), &lines(0..50_000));
-    let agent = bench.start();
-    well.wait_records(50_000);
-    agent.says("the output is behind the others");
-    fs::remove_file(bench.log("a.log")).unwrap();
+    let agent = behind_a_deleted_file(&bench, &well, &ill);
     append(&bench.log("b.log"), &lines(50_000..50_100));
     well.wait_records(50_100);
     // Though some of it is in flight for the output that is down.
