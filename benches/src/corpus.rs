@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::Array as _;
 use bytes::Bytes;
-use tailrace_scan::{Record, Records, Scanned, StarColumn};
+use tailrace_scan::{Record, Records, Scanned, Searched, StarColumn};
 
 use crate::{Generator, Shape};
 
@@ -169,17 +169,22 @@ impl Chunk {
 
     /// Its records as the scanner takes them.
     pub fn records(&self) -> Records<'_> {
-        self.framed(&self.records)
+        self.framed(&self.records, None)
     }
 
-    /// As [`Chunk::records`], framed by the caller.
-    pub fn framed<'a>(&'a self, records: &'a [Record]) -> Records<'a> {
+    /// As [`Chunk::records`], framed by the caller, and searched.
+    pub fn framed<'a>(
+        &'a self,
+        records: &'a [Record],
+        searched: Option<&'a Searched>,
+    ) -> Records<'a> {
         Records {
             buffers: &self.buffers,
             records,
             times: &[],
             streams: &[],
             observed_ns: OBSERVED_NS,
+            searched,
         }
     }
 }

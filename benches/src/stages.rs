@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tailrace_otlp::{
     Choice, Column, Compression, Compressor, Encoder, Envelope, Index, OtlpEncoder, Part, Request,
 };
-use tailrace_scan::{Hits, Record, Records, Scanned, Scanner};
+use tailrace_scan::{Record, Records, Scanned, Scanner, Searched};
 use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
 
 use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
@@ -102,7 +102,7 @@ impl Stages {
     }
 
     /// Finds the records of a chunk, as a worker does for each.
-    pub fn frame(&mut self, chunk: &Chunk) -> Option<Hits> {
+    pub fn frame(&mut self, chunk: &Chunk) -> Searched {
         let in_two = self.pushdown && self.kept_share.is_low();
         let mut search = self.scanner.searcher(in_two).over(chunk.bytes());
         let newlines = std::iter::from_fn(|| search.next_before(chunk.bytes().len()));
@@ -117,15 +117,10 @@ impl Stages {
 
     /// Frames, scans and filters.
     pub fn select(&mut self, chunk: &Chunk) -> Selection {
-        let hits = self.frame(chunk);
-        let records = chunk.framed(&self.records);
+        let searched = self.frame(chunk);
+        let records = chunk.framed(&self.records, Some(&searched));
         if self.pushdown && self.kept_share.is_low() {
-            let selection = select_first(
-                &mut self.scanner,
-                &mut self.evaluator,
-                &records,
-                hits.as_ref(),
-            );
+            let selection = select_first(&mut self.scanner, &mut self.evaluator, &records);
             let kept = selection.scanned.batch.num_rows();
             self.kept_share.note(kept, records.records.len());
             return selection;
@@ -174,9 +169,8 @@ fn select_first(
     scanner: &mut Scanner,
     evaluator: &mut Evaluator,
     records: &Records<'_>,
-    hits: Option<&Hits>,
 ) -> Selection {
-    let first = scanner.first(records, hits);
+    let first = scanner.first(records);
     let selection = evaluator.select(&first.batch, OBSERVED_NS);
     let numbers: Vec<u32> = match (&selection.rows, &first.rows) {
         (Rows::Some(passed), None) => passed.clone(),

@@ -127,9 +127,13 @@ fn check_phases(config: &Config, lines: &[&[u8]], expect: &Scanned) {
     let mut scanner = Scanner::new(config.clone());
     let mut reference = Scanner::new(config.clone());
     for nth in [2, 3] {
-        let buffer = records.buffers.first().map_or(&[][..], |buffer| buffer);
-        let hits = scanner.searcher(true).over(buffer).finish();
-        let first = scanner.first(&records, hits.as_ref());
+        let buffer = records.buffers.first().cloned().unwrap_or_default();
+        let searched = scanner.searcher(true).over(&buffer).finish();
+        let searched = Records {
+            searched: Some(&searched),
+            ..records
+        };
+        let first = scanner.first(&searched);
         let passed = match &first.rows {
             Some(rows) => rows.clone(),
             None => (0..lines.len() as u32).collect(),
@@ -277,6 +281,7 @@ impl Batch {
             times: &self.times,
             streams: &self.streams,
             observed_ns: 1_767_323_045_678_901_234,
+            searched: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
 use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -316,7 +317,7 @@ impl Tail {
         self.frames.clear();
         frame(&mut source.framer, &mut self.frames);
         let count = bytes.len() as u64;
-        let records = chunk(&mut self.frames, bytes.to_vec(), count);
+        let records = chunk(&mut self.frames, Bytes::copy_from_slice(bytes), count);
         let input = source.input.clone();
         for records in records.split(self.rows.records_max()) {
             if let Some(batch) = self.rows.of_chunk(&records, &input)? {

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use memchr::memchr;
 use tailrace_frame::{Config, Format, Framer, Frames, SIDE};
-use tailrace_scan::{Hits, NewlineSearcher, Record, Records};
+use tailrace_scan::{NewlineSearcher, Record, Records, Searched};
 
 use crate::input::{Input, Lines};
 use crate::partition::Part;
@@ -54,8 +54,8 @@ pub(crate) struct Chunk {
     records: Vec<Record>,
     times: Vec<i64>,
     streams: Vec<u8>,
-    /// Where texts that the scanner looks for stand in the first buffer, if that is known.
-    pub(crate) hits: Option<Hits>,
+    /// What the search for lines found in the first buffer, if there was one.
+    searched: Option<Searched>,
     /// Bytes, after decompression.
     pub(crate) bytes: u64,
     /// Bytes of the file as it is stored that were read for it.
@@ -70,6 +70,7 @@ impl Chunk {
             times: &self.times,
             streams: &self.streams,
             observed_ns,
+            searched: self.searched.as_ref(),
         }
     }
 
@@ -172,11 +173,11 @@ impl Reader {
         if self.is_over {
             return Ok(None);
         }
-        let bytes = self.source.read(self.chunk_bytes)?;
+        let bytes = Bytes::from(self.source.read(self.chunk_bytes)?);
         let file_bytes = self.source.take_file_bytes();
         self.frames.clear();
         let count = bytes.len() as u64;
-        let hits = if bytes.is_empty() {
+        let searched = if bytes.is_empty() {
             self.is_over = true;
             self.framer.finish(&mut self.frames);
             None
@@ -185,18 +186,18 @@ impl Reader {
             let newlines = std::iter::from_fn(|| search.next_before(bytes.len()));
             let (framer, frames) = (&mut self.framer, &mut self.frames);
             framer.push_lines(&bytes, newlines, 0, 0, usize::MAX, frames);
-            search.finish()
+            Some(search.finish())
         };
         Ok(Some(Chunk {
             file_bytes: file_bytes.unwrap_or(count),
-            hits,
+            searched,
             ..chunk(&mut self.frames, bytes, count)
         }))
     }
 }
 
 /// The frames of `bytes` as the scanner wants them.
-pub(crate) fn chunk(frames: &mut Frames, bytes: Vec<u8>, count: u64) -> Chunk {
+pub(crate) fn chunk(frames: &mut Frames, bytes: Bytes, count: u64) -> Chunk {
     let record = |record: &tailrace_frame::Record| Record {
         buffer: u32::from(record.buffer == SIDE),
         start: record.start,
@@ -216,8 +217,8 @@ pub(crate) fn chunk(frames: &mut Frames, bytes: Vec<u8>, count: u64) -> Chunk {
         records: frames.records.iter().map(record).collect(),
         times: enveloped.iter().map(|it| it.time_ns).collect(),
         streams: enveloped.iter().map(|it| it.stream as u8).collect(),
-        buffers: vec![bytes.into(), std::mem::take(&mut frames.side).into()],
-        hits: None,
+        buffers: vec![bytes, std::mem::take(&mut frames.side).into()],
+        searched: None,
         bytes: count,
         file_bytes: count,
     }

@@ -167,7 +167,7 @@ pub(crate) fn sample(
         let len = found.sources.last().and_then(|source| source.splittable);
         if is_sampled {
             let count = head.len() as u64;
-            let scanned = scanner.scan(&chunk(&mut frames, head.clone(), count).records(0));
+            let scanned = scanner.scan(&chunk(&mut frames, head.clone().into(), count).records(0));
             has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
             keys.add(&scanned);
             if let (Reach::Spread, false, Some(len)) = (reach, is_pruned, len) {

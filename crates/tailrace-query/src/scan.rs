@@ -170,7 +170,7 @@ impl Rows {
             true if shared.output.is_empty() => return shared.output_of(&[], chunk.len()),
             true => self.scanner.scan(&records),
             false => {
-                let first = self.scanner.first(&records, chunk.hits.as_ref());
+                let first = self.scanner.first(&records);
                 let at = shared.config.first.iter();
                 let columns: Vec<_> = at
                     .zip(first.batch.columns())

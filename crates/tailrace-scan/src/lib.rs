@@ -56,7 +56,7 @@ mod naive;
 mod tests;
 
 pub use config::{Column, ColumnSource, Config, Isa, Star, Type, Unwanted};
-pub use newline_search::{Hits, NewlineSearch, NewlineSearcher};
+pub use newline_search::{NewlineSearch, NewlineSearcher, Searched};
 pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 pub use scanned::{First, Scanned, StarColumn, Stats};
 pub use scanner::Scanner;

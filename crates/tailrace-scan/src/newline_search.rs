@@ -2,14 +2,16 @@
 //!
 //! Yields places in a buffer, ascending. Of each text two bytes, those that promise to be the rarest, are looked for in
 //! 64 places at once (W. Muła's generic SIMD substring search); where both stand, all of it is compared. It continues as
-//! newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in the nearest cache. Never
-//! knows records: a place may lie in none.
+//! newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in the nearest cache. Tells
+//! on the way whether all bytes are ASCII. Never knows records: a place may lie in none.
 
 mod texts;
 
 pub(crate) use texts::Texts;
 
 use texts::{Pair, TEXTS_MAX};
+
+use bytes::Bytes;
 
 use crate::index::{Indexer, Probe, STRING_BYTES, Task};
 
@@ -32,7 +34,7 @@ pub struct NewlineSearcher<'a> {
 #[derive(Debug)]
 pub struct NewlineSearch<'a> {
     searcher: NewlineSearcher<'a>,
-    buffer: &'a [u8],
+    buffer: &'a Bytes,
     /// How many bytes have been looked at.
     looked: usize,
     /// Where the last blocks begin, and their newlines that were not given out yet.
@@ -41,6 +43,8 @@ pub struct NewlineSearch<'a> {
     /// Places where a pair stands, and of those the ones where a whole text does.
     seen: usize,
     hits: Vec<u32>,
+    /// 0 if no byte was passed over, and all that were looked at are ASCII.
+    not_ascii: u64,
 }
 
 /// A mask for each of some blocks.
@@ -51,11 +55,19 @@ struct Masks {
     of_block: [u64; BLOCKS],
 }
 
+/// What a newline search over a buffer found besides newlines.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Kept, so that no other buffer can stand in its place.
+    buffer: Bytes,
+    is_ascii: bool,
+    hits: Option<Hits>,
+}
+
 /// Where in a buffer the texts of a prefilter stand: the place of the first byte of each one's pair, ascending.
 #[derive(Clone, Debug)]
-pub struct Hits {
+pub(crate) struct Hits {
     places: Vec<u32>,
-    buffer_bytes: usize,
 }
 
 impl<'a> NewlineSearcher<'a> {
@@ -63,7 +75,7 @@ impl<'a> NewlineSearcher<'a> {
     ///
     /// # Panics
     /// If it has 4 GiB or more.
-    pub fn over(self, buffer: &'a [u8]) -> NewlineSearch<'a> {
+    pub fn over(self, buffer: &'a Bytes) -> NewlineSearch<'a> {
         assert!(buffer.len() <= u32::MAX as usize, "a buffer is below 4 GiB");
         NewlineSearch {
             searcher: self,
@@ -73,6 +85,7 @@ impl<'a> NewlineSearcher<'a> {
             newlines: Masks::EMPTY,
             seen: 0,
             hits: Vec::new(),
+            not_ascii: 0,
         }
     }
 }
@@ -96,6 +109,9 @@ impl NewlineSearch<'_> {
 
     /// Passes over what stands before `place`, where no record lies.
     pub fn skip_to(&mut self, place: usize) {
+        if place > self.looked {
+            self.not_ascii = u64::MAX;
+        }
         if place >= self.looked {
             self.newlines.blocks = 0;
             self.looked = place.min(self.buffer.len());
@@ -105,16 +121,18 @@ impl NewlineSearch<'_> {
         }
     }
 
-    /// Searches to the buffer's end; gives where texts stand, if any were looked for and they do not stand everywhere.
-    pub fn finish(mut self) -> Option<Hits> {
+    /// Searches to the buffer's end if texts are looked for; gives where they stand, unless that is everywhere.
+    pub fn finish(mut self) -> Searched {
         while self.searcher.texts.is_some() && self.looked < self.buffer.len() {
             self.go_on();
         }
         // Not before: they may have been given up just now.
-        self.searcher.texts.map(|_| Hits {
-            places: self.hits,
-            buffer_bytes: self.buffer.len(),
-        })
+        let hits = self.searcher.texts.map(|_| Hits { places: self.hits });
+        Searched {
+            buffer: self.buffer.clone(),
+            is_ascii: self.not_ascii == 0 && self.looked == self.buffer.len(),
+            hits,
+        }
     }
 
     /// Looks at more bytes; there are some.
@@ -128,11 +146,13 @@ impl NewlineSearch<'_> {
             texts: self.searcher.texts,
             newlines: &mut self.newlines,
             hits: &mut hits,
+            not_ascii: &mut self.not_ascii,
         };
         self.looked += match self.searcher.indexer.run(looking) {
             0 => {
                 self.newlines.look_at_rest(bytes, |&byte| byte == b'\n');
                 hits.look_at_rest(bytes, |_| true);
+                self.not_ascii |= u64::from(!bytes.is_ascii());
                 bytes.len()
             }
             blocks => blocks * STRING_BYTES,
@@ -195,12 +215,24 @@ impl Masks {
     }
 }
 
-impl Hits {
-    /// Whether they may be those of this buffer.
-    pub(crate) fn are_of(&self, buffer: &[u8]) -> bool {
-        self.buffer_bytes == buffer.len()
+impl Searched {
+    /// Whether all bytes of this buffer were looked at, and are ASCII.
+    pub(crate) fn is_ascii(&self, buffer: &Bytes) -> bool {
+        self.is_ascii && self.is_of(buffer)
     }
 
+    /// Where the texts of a prefilter stand in this buffer.
+    pub(crate) fn hits(&self, buffer: &Bytes) -> Option<&Hits> {
+        self.hits.as_ref().filter(|_| self.is_of(buffer))
+    }
+
+    /// Whether the buffer is the one that was searched: the same memory, which nobody can have changed.
+    fn is_of(&self, buffer: &Bytes) -> bool {
+        std::ptr::eq::<[u8]>(&*self.buffer, &**buffer)
+    }
+}
+
+impl Hits {
     /// The places from `start` on.
     pub(crate) fn from(&self, start: usize) -> &[u32] {
         let before = self.places.partition_point(|&hit| (hit as usize) < start);
@@ -214,6 +246,7 @@ struct Looking<'a> {
     texts: Option<&'a Texts>,
     newlines: &'a mut Masks,
     hits: &'a mut Masks,
+    not_ascii: &'a mut u64,
 }
 
 impl Task for Looking<'_> {
@@ -243,17 +276,20 @@ impl Looking<'_> {
         let firsts = &blocks(0)[..count];
         let seconds = pairs.map(|pair| &blocks(pair.behind)[..count]);
         let ahead = blocks(BLOCKS * STRING_BYTES);
+        let mut not_ascii = 0;
         for (block, first) in firsts.iter().enumerate() {
             if let Some(next) = ahead.get(block) {
                 probe.prefetch(next);
             }
             self.newlines.set(block, probe.equal(first, b'\n'));
+            not_ascii |= probe.not_ascii(first);
             let mut hits = 0;
             for (pair, second) in pairs.iter().zip(seconds) {
                 hits |= probe.equal_both(first, pair.first, &second[block], pair.second);
             }
             self.hits.set(block, hits);
         }
+        *self.not_ascii |= not_ascii;
         count
     }
 }

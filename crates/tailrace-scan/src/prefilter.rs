@@ -63,13 +63,8 @@ impl Prefilter {
         texts.are_few().then_some(texts)
     }
 
-    /// The records that may match, by number, ascending; `None` if all are taken for candidates. `hits` are those of
-    /// the first buffer.
-    pub(crate) fn candidates(
-        &mut self,
-        records: &Records<'_>,
-        hits: Option<&Hits>,
-    ) -> Option<Vec<u32>> {
+    /// The records that may match, by number, ascending; `None` if all are taken for candidates.
+    pub(crate) fn candidates(&mut self, records: &Records<'_>) -> Option<Vec<u32>> {
         if self.off > 0 {
             self.off -= 1;
             return None;
@@ -77,8 +72,8 @@ impl Prefilter {
         let (first, rest) = self.lists.split_first()?;
         self.found.clear();
         self.found.resize(records.records.len(), false);
-        let searched = records.buffers.first();
-        let hits = hits.filter(|hits| searched.is_some_and(|buffer| hits.are_of(buffer)));
+        let searched = records.searched.zip(records.buffers.first());
+        let hits = searched.and_then(|(searched, buffer)| searched.hits(buffer));
         let mut start = 0;
         while start < records.records.len() {
             let run = run(&records.records[start..]);

@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 
+use crate::newline_search::Searched;
+
 /// Flag: plain text, never JSON and not malformed.
 pub const TEXT: u8 = 1;
 /// Flag: a record that does not start with `{` is plain text, not malformed.
@@ -40,4 +42,6 @@ pub struct Records<'a> {
     pub streams: &'a [u8],
     /// When the batch was read, nanoseconds since the Unix epoch.
     pub observed_ns: i64,
+    /// What a newline search over the first buffer found, if there was one. That of another buffer is not used.
+    pub searched: Option<&'a Searched>,
 }

@@ -7,7 +7,7 @@
 use crate::config::Config;
 use crate::extract::{Batch, Extractor, Shared};
 use crate::keys::Keys;
-use crate::newline_search::{Hits, NewlineSearcher};
+use crate::newline_search::NewlineSearcher;
 use crate::prefilter::Prefilter;
 use crate::records::Records;
 use crate::rows::Rows;
@@ -77,14 +77,13 @@ impl Scanner {
         }
     }
 
-    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter. `hits` is what
-    /// a newline search over the first buffer found, if there was one; that of another buffer would cost records.
+    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter.
     ///
     /// # Panics
     /// If [`Config::first`] is empty.
-    pub fn first(&mut self, records: &Records<'_>, hits: Option<&Hits>) -> First {
+    pub fn first(&mut self, records: &Records<'_>) -> First {
         let prefilter = self.prefilter.as_mut();
-        let rows = prefilter.and_then(|prefilter| prefilter.candidates(records, hits));
+        let rows = prefilter.and_then(|prefilter| prefilter.candidates(records));
         let candidates = rows.as_ref().map(|rows| Candidates::new(records, rows));
         let records = candidates
             .as_ref()

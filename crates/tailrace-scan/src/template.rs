@@ -32,6 +32,8 @@ const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
 /// How many templates there may be of records with the same outer members, by the members of their objects.
 const VARIANTS_MAX: u32 = 8;
+/// A value is long if the end of the next one may be further away than one look reaches.
+const LONG_BYTES_MIN: usize = PROBE_BYTES * 5 / 8;
 /// So many literals in one place are looked up rather than compared one after the other.
 const CROWD_MIN: u32 = 12;
 /// How many records of one batch are looked at to learn from.
@@ -98,6 +100,8 @@ pub(crate) struct Literal {
     /// The whole literal's length.
     pub(crate) len: u32,
     text: Box<[u8]>,
+    /// The value after it was long where the literal was learnt.
+    pub(crate) is_before_long: bool,
 }
 
 /// A place in the tree of templates: a literal, with a value after it.
@@ -287,6 +291,7 @@ impl Literal {
             used: ((1_u64 << len) - 1) as u32,
             len: text.len() as u32,
             text: text.into(),
+            is_before_long: false,
         }
     }
 

@@ -7,7 +7,8 @@
 //! Why the arrays are valid without a second check:
 //!
 //! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
-//!   that lives as long as [`Buffers`]; `Bytes` are immutable.
+//!   that lives as long as [`Buffers`]; `Bytes` are immutable. So a buffer that a newline search found to be ASCII, and
+//!   that [`Searched`](crate::Searched) holds on to, still is: it is known by its memory.
 //! * A [`StringView`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
 //!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written,
 //!   that later calls do not write into, and that nothing truncates.
@@ -116,15 +117,16 @@ impl Buffers {
             bytes: Vec::new(),
             count: 0,
         };
+        let searched = records.searched.zip(records.buffers.first());
+        let is_first_ascii = searched.is_some_and(|(searched, buffer)| searched.is_ascii(buffer));
         let mut rest = records.records;
         let mut runs = Vec::new();
         while let Some(first) = rest.first() {
             // Records that follow each other in a buffer are checked at once.
-            let bytes = records
-                .buffers
-                .get(first.buffer as usize)
-                .map_or(&[][..], |buffer| buffer);
-            let (count, end) = run(rest, records.buffers);
+            let buffer = records.buffers.get(first.buffer as usize);
+            let bytes = buffer.map_or(&[][..], |buffer| buffer);
+            let is_ascii = first.buffer == 0 && is_first_ascii;
+            let (count, end) = run(rest, records.buffers, is_ascii);
             if count == 0 {
                 // A range that does not exist is an empty record.
                 checked.push(Span {
@@ -140,14 +142,14 @@ impl Buffers {
             let (run, behind) = rest.split_at(count);
             rest = behind;
             let is_text =
-                simdutf8::basic::from_utf8(&bytes[first.start as usize..end as usize]).is_ok();
+                || simdutf8::basic::from_utf8(&bytes[first.start as usize..end as usize]).is_ok();
             // A range of valid text is valid if it does not cut a character at either end.
             let cuts = |at: u32| bytes.get(at as usize).is_some_and(|&byte| is_inside(byte));
             let cuts_none = |record: &Record| {
                 let is_whole = !cuts(record.start) && (!cuts(record.end) || record.end == end);
                 is_whole || record.start == record.end
             };
-            let is_valid = is_text && run.iter().all(cuts_none);
+            let is_valid = is_ascii || is_text() && run.iter().all(cuts_none);
             runs.push(Run {
                 behind: records.records.len() - rest.len(),
                 text: is_valid.then_some((first.start, end)),
@@ -262,8 +264,8 @@ impl Buffers {
 }
 
 /// How many of these records, from the first one on, are checked at once, and where the last of them ends; none if the
-/// first one's range does not exist.
-fn run(records: &[Record], buffers: &[Bytes]) -> (usize, u32) {
+/// first one's range does not exist. What is known to be ASCII has no gap that is too long.
+fn run(records: &[Record], buffers: &[Bytes], is_ascii: bool) -> (usize, u32) {
     let Some(first) = records.first() else {
         return (0, 0);
     };
@@ -281,7 +283,7 @@ fn run(records: &[Record], buffers: &[Bytes]) -> (usize, u32) {
         gaps += gap;
         let is_long = end - first.start > RECORD_GROUP_BYTES_MAX;
         let are_many = u64::from(gaps) > covered * u64::from(GAPS_MAX);
-        if gap > GAP_MAX && (is_long || are_many) {
+        if gap > GAP_MAX && !is_ascii && (is_long || are_many) {
             break;
         }
         end = record.end;

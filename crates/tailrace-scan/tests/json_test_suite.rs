@@ -47,6 +47,7 @@ fn scan(config: &Config, record: &[u8], isa: Isa) -> Scanned {
         times: &[],
         streams: &[],
         observed_ns: 0,
+        searched: None,
     };
     Scanner::new(Config {
         isa,

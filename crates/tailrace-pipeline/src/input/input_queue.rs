@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames, Piece, Stream};
-use tailrace_scan::{Hits, NewlineSearcher};
+use tailrace_scan::{NewlineSearcher, Searched};
 
 use crate::delivery::credit::Reserved;
 use crate::delivery::in_flight::Ready;
@@ -78,7 +78,7 @@ pub(crate) struct Framed {
     /// The chunk buffer and the side buffer.
     pub buffers: Vec<Bytes>,
     /// What the newline search over the chunk buffer found besides newlines.
-    pub hits: Option<Hits>,
+    pub searched: Option<Searched>,
     /// Source runs, covering all records in order.
     pub runs: Vec<SourceRun>,
     /// Byte spans of the batch, registered with the tracker.
@@ -285,7 +285,7 @@ impl InputQueue {
         let mut left = left.into_iter().chain(events).peekable();
         let is_cut = left.peek().is_some();
         // Of a batch that is cut, the next one searches the rest again.
-        framed.hits = if is_cut { None } else { search.finish() };
+        framed.searched = (!is_cut).then(|| search.finish());
         framed.credit = if is_cut {
             batch.cut(framed_to, left)
         } else {

@@ -143,7 +143,7 @@ impl Transform {
         // Conditions may read nothing but facts of the source.
         let first = (!plan.scan.first.is_empty()).then(|| {
             let records = records(framed, &self.records, &self.times, &self.streams);
-            self.scanner.first(&records, framed.hits.as_ref())
+            self.scanner.first(&records)
         });
         self.second_phase(plan, framed, pushdown, first.as_ref())
     }
@@ -250,6 +250,7 @@ fn records<'a>(
         times,
         streams,
         observed_ns: framed.observed_ns,
+        searched: framed.searched.as_ref(),
     }
 }
 

@@ -32,7 +32,8 @@ pub(super) fn step<P: Probe>(
         }
         None => return None,
     };
-    value::read(probe, bytes, block.first_chunk()?, start)
+    let is_long = literal.is_before_long;
+    value::read(probe, bytes, block.first_chunk()?, start, is_long)
 }
 
 /// The bytes up to the record's end, and what a last look at them may take: a record that does not end is not followed

@@ -47,7 +47,8 @@ pub(super) fn through<P: Probe>(
             if !node.is_tail {
                 let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
                 let block = block.first_chunk()?;
-                let (value_span, behind) = value::read(probe, bytes, block, at)?;
+                let (value_span, behind) =
+                    value::read(probe, bytes, block, at, node.literal.is_before_long)?;
                 *slots.next()? = value_span;
                 at = behind;
                 continue;

@@ -10,27 +10,37 @@ use super::nested;
 use super::plain::{Value, any_number, short, string_end};
 use super::value_span::ValueSpan;
 use crate::config::Isa;
-use crate::index::{Indexer, PROBE_BYTES, Probe, Task};
+use crate::index::{Indexer, PROBE_BYTES, Probe, STRING_BYTES, Task};
 
 /// How many of a value's first bytes are looked at: one that tells what it is, and those after it.
 pub(super) const VALUE_BYTES: usize = 1 + PROBE_BYTES;
 
 /// The value that starts at `start`, the first bytes of which are `block`, and the place after it; `None` if it is none,
-/// or near the buffer's end.
+/// or near the buffer's end. A string that promises to be long is looked at twice as far at once.
 #[inline(always)]
 pub(super) fn read<P: Probe>(
     probe: P,
     bytes: &[u8],
     block: &[u8; VALUE_BYTES],
     start: u32,
+    is_long: bool,
 ) -> Option<(ValueSpan, u32)> {
     if block[0] == b'"' {
-        let text = block[1..].first_chunk::<PROBE_BYTES>()?;
-        let ends = probe.string_ends(text);
-        let len = ends.trailing_zeros();
-        if ends != 0 && text[len as usize % PROBE_BYTES] == b'"' {
-            let text = start + 1;
-            return Some((ValueSpan::of_len(Kind::String, text, len), text + len + 1));
+        let at = start + 1;
+        let len = if is_long {
+            let text = bytes.get(at as usize..at as usize + STRING_BYTES)?;
+            let text = text.first_chunk::<STRING_BYTES>()?;
+            let ends = probe.long_string_ends(text);
+            let len = ends.trailing_zeros();
+            (ends != 0 && text[len as usize % STRING_BYTES] == b'"').then_some(len)
+        } else {
+            let text = block[1..].first_chunk::<PROBE_BYTES>()?;
+            let ends = probe.string_ends(text);
+            let len = ends.trailing_zeros();
+            (ends != 0 && text[len as usize % PROBE_BYTES] == b'"').then_some(len)
+        };
+        if let Some(len) = len {
+            return Some((ValueSpan::of_len(Kind::String, at, len), at + len + 1));
         }
     } else if let Some((kind, len)) = short(probe, block.first_chunk()?) {
         return Some((ValueSpan::of_len(kind, start, len), start + len));
@@ -98,7 +108,7 @@ impl Task for Behind<'_> {
             .get(self.at..self.at + VALUE_BYTES)?
             .first_chunk()?;
         let at = u32::try_from(self.at).ok()?;
-        let (_, behind) = read(probe, self.bytes, block, at)?;
+        let (_, behind) = read(probe, self.bytes, block, at, false)?;
         Some(behind as usize)
     }
 }

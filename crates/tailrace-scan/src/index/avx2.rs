@@ -79,6 +79,12 @@ impl Probe for Avx2 {
     }
 
     #[inline(always)]
+    fn long_string_ends(self, bytes: &[u8; STRING_BYTES]) -> u64 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { long_string_ends(bytes) }
+    }
+
+    #[inline(always)]
     fn string_masks(self, bytes: &[u8; STRING_BYTES]) -> StringMasks {
         // SAFETY: `self` proves AVX2.
         unsafe { string_masks(bytes) }
@@ -106,6 +112,12 @@ impl Probe for Avx2 {
     fn equal(self, bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
         // SAFETY: `self` proves AVX2.
         unsafe { equal_bytes(bytes, byte) }
+    }
+
+    #[inline(always)]
+    fn not_ascii(self, bytes: &[u8; STRING_BYTES]) -> u64 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { not_ascii(bytes) }
     }
 
     #[inline(always)]
@@ -157,6 +169,13 @@ fn load(bytes: &[u8; PROBE_BYTES]) -> __m256i {
 fn string_ends(bytes: __m256i) -> u32 {
     let ends = _mm256_or_si256(equal(bytes, b'"'), equal(bytes, b'\\'));
     _mm256_movemask_epi8(_mm256_or_si256(ends, controls(bytes))) as u32
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn long_string_ends(bytes: &[u8; STRING_BYTES]) -> u64 {
+    let (low, high) = halves(bytes);
+    u64::from(string_ends(low)) | u64::from(string_ends(high)) << 32
 }
 
 #[target_feature(enable = "avx2")]
@@ -241,6 +260,14 @@ fn whitespace(bytes: __m256i) -> __m256i {
 fn equal_bytes(bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
     let (low, high) = halves(bytes);
     bits(equal(low, byte), equal(high, byte))
+}
+
+/// The high bit of each byte of both halves together.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn not_ascii(bytes: &[u8; STRING_BYTES]) -> u64 {
+    let (low, high) = halves(bytes);
+    u64::from(_mm256_movemask_epi8(_mm256_or_si256(low, high)) as u32)
 }
 
 #[target_feature(enable = "avx2")]

@@ -55,6 +55,13 @@ pub(crate) trait Probe: Copy {
         mask(bytes, |_, byte| matches!(byte, b'"' | b'\\' | 0..0x20))
     }
 
+    /// The same of more bytes.
+    #[inline(always)]
+    fn long_string_ends(self, bytes: &[u8; STRING_BYTES]) -> u64 {
+        let masks = self.string_masks(bytes);
+        masks.quotes | masks.backslashes | masks.controls
+    }
+
     /// What the bytes of a long string are.
     #[inline(always)]
     fn string_masks(self, bytes: &[u8; STRING_BYTES]) -> StringMasks {
@@ -111,6 +118,13 @@ pub(crate) trait Probe: Copy {
     #[inline(always)]
     fn equal(self, bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
         scalar::equal_bytes(bytes, byte)
+    }
+
+    /// 0 if all bytes are ASCII.
+    #[inline(always)]
+    fn not_ascii(self, bytes: &[u8; STRING_BYTES]) -> u64 {
+        let all = bytes.iter().fold(0, |all, byte| all | byte);
+        u64::from(all & 0x80)
     }
 
     /// The places where `one` has the one byte and `other` the other one.

@@ -8,6 +8,7 @@ use super::*;
 use crate::tests::ISAS;
 
 fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
+    let buffer = Bytes::copy_from_slice(bytes);
     let newlines: Vec<usize> = (0..)
         .zip(bytes)
         .filter(|&(_, &byte)| byte == b'\n')
@@ -28,7 +29,7 @@ fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
     for isa in ISAS {
         for texts in [None, Some(&wanted)] {
             let indexer = Indexer::new(isa);
-            let mut search = NewlineSearcher { indexer, texts }.over(bytes);
+            let mut search = NewlineSearcher { indexer, texts }.over(&buffer);
             // Part by part, as chunks of several sources stand in one buffer.
             let mut found = Vec::new();
             for end in [0, bytes.len() / 3, bytes.len() / 2, bytes.len()] {
@@ -36,20 +37,22 @@ fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
             }
             assert!(found.iter().all(|(at, end)| at < end), "{isa:?}");
             assert!(found.iter().map(|(at, _)| at).eq(&newlines), "{isa:?}");
-            check_hits(search.finish(), &hits, texts.is_some());
+            let searched = search.finish();
+            assert_eq!(searched.is_ascii(&buffer), bytes.is_ascii(), "{isa:?}");
+            check_hits(searched, &hits, texts.is_some());
         }
         let searcher = NewlineSearcher {
             indexer: Indexer::new(isa),
             texts: Some(&wanted),
         };
-        check_hits(searcher.over(bytes).finish(), &hits, true);
-        check_skips(searcher, bytes, &newlines, &hits);
+        check_hits(searcher.over(&buffer).finish(), &hits, true);
+        check_skips(searcher, &buffer, &newlines, &hits);
     }
 }
 
 /// What is expected, or nothing, because there would have been too much of it.
-fn check_hits(hits: Option<Hits>, expect: &[u32], are_wanted: bool) {
-    let Some(hits) = hits else {
+fn check_hits(searched: Searched, expect: &[u32], are_wanted: bool) {
+    let Some(hits) = searched.hits else {
         return assert!(!are_wanted || expect.len() > 40);
     };
     assert!(are_wanted);
@@ -57,10 +60,11 @@ fn check_hits(hits: Option<Hits>, expect: &[u32], are_wanted: bool) {
 }
 
 /// Where a part is passed over, what stands in the others is found as before.
-fn check_skips(searcher: NewlineSearcher<'_>, bytes: &[u8], newlines: &[usize], hits: &[u32]) {
+fn check_skips(searcher: NewlineSearcher<'_>, buffer: &Bytes, newlines: &[usize], hits: &[u32]) {
+    let bytes = buffer.as_ref();
     let quarter = bytes.len() / 4;
     for skipped in [0..quarter, quarter..2 * quarter, 3 * quarter..bytes.len()] {
-        let mut search = searcher.over(bytes);
+        let mut search = searcher.over(buffer);
         let mut found = Vec::new();
         let kept = [0..skipped.start, skipped.end..bytes.len()];
         for part in kept.clone() {
@@ -73,7 +77,9 @@ fn check_skips(searcher: NewlineSearcher<'_>, bytes: &[u8], newlines: &[usize], 
                 .iter()
                 .eq(newlines.iter().filter(|&&place| is_kept(place)))
         );
-        if let Some(found) = search.finish() {
+        let searched = search.finish();
+        assert!(!searched.is_ascii(buffer) || bytes.is_ascii());
+        if let Some(found) = searched.hits {
             let all = hits.iter().filter(|&&hit| is_kept(hit as usize));
             assert!(all.clone().all(|hit| found.places.contains(hit)));
             assert!(found.places.iter().all(|hit| hits.contains(hit)));

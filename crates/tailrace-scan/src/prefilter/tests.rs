@@ -63,12 +63,12 @@ proptest! {
             .filter(|(_, record)| naive(bytes(&records, record), lists))
             .map(|(number, _)| number)
             .collect();
-        let first = records.buffers.first().map_or(&[][..], |buffer| buffer);
+        let first = records.buffers.first().cloned().unwrap_or_default();
         let searcher = NewlineSearcher { indexer: Indexer::new(Isa::Auto), texts: prefilter.texts() };
-        let hits = searcher.over(first).finish();
-        for hits in [None, hits.as_ref()] {
+        let searched = searcher.over(&first).finish();
+        for searched in [None, Some(&searched)] {
             prefilter.off = 0;
-            match prefilter.candidates(&records, hits) {
+            match prefilter.candidates(&Records { searched, ..records }) {
                 Some(candidates) => prop_assert_eq!(candidates, &expect[..]),
                 None => prop_assert!(expect.len() * 100 > records.records.len() * CANDIDATES_PERCENT_MAX),
             }
@@ -81,12 +81,12 @@ fn searching_stops_where_it_does_not_pay_and_starts_again() {
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
     let hit = crate::tests::Batch::of_lines(&["x", "x", "y"], 0);
     let miss = crate::tests::Batch::of_lines(&["x", "y", "y"], 0);
-    assert_eq!(prefilter.candidates(&miss.records(), None), Some(vec![0]));
-    assert_eq!(prefilter.candidates(&hit.records(), None), None);
+    assert_eq!(prefilter.candidates(&miss.records()), Some(vec![0]));
+    assert_eq!(prefilter.candidates(&hit.records()), None);
     for _ in 0..BATCHES_OFF {
-        assert_eq!(prefilter.candidates(&miss.records(), None), None);
+        assert_eq!(prefilter.candidates(&miss.records()), None);
     }
-    assert_eq!(prefilter.candidates(&miss.records(), None), Some(vec![0]));
+    assert_eq!(prefilter.candidates(&miss.records()), Some(vec![0]));
 }
 
 #[test]
@@ -101,9 +101,12 @@ fn what_stands_between_two_records_is_nobodys() {
         indexer: Indexer::new(Isa::Auto),
         texts: prefilter.texts(),
     };
-    let hits = searcher.over(&batch.buffers[0]).finish();
-    for hits in [None, hits.as_ref()] {
-        let candidates = prefilter.candidates(&batch.records(), hits);
+    let searched = searcher.over(&batch.buffers[0]).finish();
+    for searched in [None, Some(&searched)] {
+        let candidates = prefilter.candidates(&Records {
+            searched,
+            ..batch.records()
+        });
         assert_eq!(candidates, Some(vec![1]));
     }
 }
@@ -115,12 +118,18 @@ fn hits_of_another_buffer_are_not_trusted() {
         indexer: Indexer::new(Isa::Auto),
         texts: prefilter.texts(),
     };
-    let hits = searcher.over(b"y\ny\nyyy").finish();
+    // As long, and of the same text but for a byte.
     let batch = crate::tests::Batch::of_lines(&["y", "y", "x"], 0);
-    assert_eq!(
-        prefilter.candidates(&batch.records(), hits.as_ref()),
-        Some(vec![2])
-    );
+    let other: Vec<u8> = batch.buffers[0]
+        .iter()
+        .map(|&byte| byte.max(b'y'))
+        .collect();
+    let searched = searcher.over(&other.into()).finish();
+    let records = Records {
+        searched: Some(&searched),
+        ..batch.records()
+    };
+    assert_eq!(prefilter.candidates(&records), Some(vec![2]));
 }
 
 #[test]
@@ -136,7 +145,7 @@ fn a_range_that_does_not_exist_is_passed_on() {
     batch.records[3] = record(7, 0, 1);
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
     assert_eq!(
-        prefilter.candidates(&batch.records(), None),
+        prefilter.candidates(&batch.records()),
         Some(vec![0, 1, 3, 6])
     );
 }

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::{
-    KeyUse, LITERAL_BYTES_MAX, Literal, Object, RECORD_BYTES_MAX, RECORD_LITERALS_MAX,
-    TEMPLATES_MAX, TRIES_MAX, Template, Templates, VARIANTS_MAX,
+    KeyUse, LITERAL_BYTES_MAX, LONG_BYTES_MIN, Literal, Object, RECORD_BYTES_MAX,
+    RECORD_LITERALS_MAX, TEMPLATES_MAX, TRIES_MAX, Template, Templates, VARIANTS_MAX,
 };
 use crate::follow;
 use crate::token::{read_key, skip_whitespace};
@@ -217,8 +217,11 @@ impl Reading<'_> {
             return None;
         }
         self.learnt.texts.push(text);
-        self.learnt.template.literals.push(Literal::new(text));
         self.from = follow::behind(self.record.reach, at)?;
+        self.learnt.template.literals.push(Literal {
+            is_before_long: self.from - at >= LONG_BYTES_MIN,
+            ..Literal::new(text)
+        });
         Some(self.from)
     }
 }

@@ -636,6 +636,7 @@ fn a_batch_without_records_or_columns() {
         times: &[],
         streams: &[],
         observed_ns: 0,
+        searched: None,
     };
     let config = rich_config(&["a"]);
     let scanned = Scanner::new(config.clone()).scan(&none);

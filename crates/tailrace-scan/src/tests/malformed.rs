@@ -199,7 +199,7 @@ fn a_condition_knows_the_verdict_of_the_whole_query() {
             first: vec![0],
             ..Config::default()
         });
-        let first = scanner.first(&batch.records(), None);
+        let first = scanner.first(&batch.records());
         texts_of(first.batch.column(0))
     };
     let texts = |bools: [bool; 5]| bools.map(|it| Some(it.to_string())).to_vec();

@@ -86,6 +86,19 @@ proptest! {
         }
     }
 
+    /// Where the value of a key was long when its template was learnt, it is looked at further at once.
+    #[test]
+    fn strings_of_every_length_after_a_long_one(first in 15..70_usize, lens in proptest::collection::vec(0..140_usize, 1..8), odd in proptest::sample::select(&["", "\\n", "\\x", "\u{1}", "\u{e9}", "\\\""][..]), at in 0..140_usize) {
+        let line = |len: usize, odd: &str| {
+            let (before, after) = (at.min(len), len - at.min(len));
+            format!("{{\"a\":\"{}{odd}{}\",\"b\":{len}}}", "x".repeat(before), "y".repeat(after))
+        };
+        let mut lines = vec![line(first, ""); 3];
+        lines.extend(lens.into_iter().map(|len| line(len, odd)));
+        lines.extend((0..2).map(|_| line(first, "")));
+        check_scan(&rich_config(&["a", "b"]), &Batch::of_lines(&lines, 0));
+    }
+
     /// What two phases give for some records is what one phase gives for them.
     #[test]
     fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), has_prefilter in any::<bool>(), searched in any::<bool>()) {
@@ -98,9 +111,10 @@ proptest! {
             };
             let mut scanner = Scanner::new(config.clone());
             let records = batch.records();
-            let buffer = batch.buffers.first().map_or(&[][..], |buffer| buffer);
-            let hits = scanner.searcher(searched).over(buffer).finish();
-            let first = scanner.first(&records, hits.as_ref());
+            let buffer = batch.buffers.first().cloned().unwrap_or_default();
+            let searched = scanner.searcher(searched).over(&buffer).finish();
+            let records = Records { searched: Some(&searched), ..records };
+            let first = scanner.first(&records);
             let candidates = first.rows.clone().unwrap_or((0..batch.records.len() as u32).collect());
             let expect = plain(&Scanner::new(config.clone()).scan_some(&records, &candidates));
             let columns = first.batch.columns().iter().zip(&config.first);
@@ -165,7 +179,7 @@ proptest! {
         prop_assert_eq!(&scanned.raw, &expect.raw);
         prop_assert_eq!(scanned.stats, expect.stats);
         // The second phase has the same budget.
-        let first = scanner.first(&records, None);
+        let first = scanner.first(&records);
         let rows: Vec<u32> = (0..batch.records.len() as u32).filter(|row| kept >> (row % 64) & 1 == 1).collect();
         let second = plain(&scanner.second(&records, &first, &rows));
         for (row, &record) in rows.iter().enumerate() {

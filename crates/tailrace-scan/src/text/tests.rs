@@ -14,6 +14,7 @@ fn records<'a>(buffers: &'a [Bytes], records: &'a [Record]) -> Records<'a> {
         times: &[],
         streams: &[],
         observed_ns: 0,
+        searched: None,
     }
 }
 
@@ -95,6 +96,46 @@ fn what_lies_between_records_is_text_with_them_unless_it_is_much() {
         .into_iter()
         .filter(|&(_, is_text)| is_text);
     assert!(known.map(|(len, _)| len).sum::<usize>() >= 1_000);
+}
+
+/// Whether a search says of `searched` what it takes for `buffer` to be one run.
+fn is_ascii_by_search(searched: &Bytes, buffer: &Bytes) -> bool {
+    let scanner = crate::Scanner::new(crate::Config::default());
+    let mut search = scanner.searcher(false).over(searched);
+    while search.next_before(searched.len()).is_some() {}
+    let searched = search.finish();
+    let buffers = std::slice::from_ref(buffer);
+    let list = [0, 500].map(|start| Record {
+        buffer: 0,
+        start,
+        end: start + 9,
+        flags: 0,
+    });
+    let checked = Buffers::check(&Records {
+        searched: Some(&searched),
+        ..records(buffers, &list)
+    });
+    assert_eq!(checked.repaired(), 0);
+    checked.record_group(0, 2).valid_text().is_some()
+}
+
+#[test]
+fn what_a_search_found_to_be_ascii_is_not_checked_and_only_that() {
+    let ascii = Bytes::from("a line\n".repeat(100));
+    assert!(is_ascii_by_search(&ascii, &ascii));
+    // The same bytes in another place, and a part of them, were not searched.
+    let other = Bytes::copy_from_slice(&ascii);
+    assert!(!is_ascii_by_search(&other, &ascii));
+    assert!(!is_ascii_by_search(&ascii.slice(..699), &ascii));
+    for at in (0..700).step_by(if cfg!(miri) { 90 } else { 1 }) {
+        let mut bytes = ascii.to_vec();
+        bytes[at] |= 0x80;
+        let is_of_a_record = at < 9 || (500..509).contains(&at);
+        let bytes = Bytes::from(bytes);
+        if !is_of_a_record {
+            assert!(!is_ascii_by_search(&bytes, &bytes), "{at}");
+        }
+    }
 }
 
 #[test]

@@ -307,9 +307,10 @@ fn chunks_that_are_not_framed_do_not_shift_those_behind_them() {
             times: &[],
             streams: &[],
             observed_ns: 0,
+            searched: framed.searched.as_ref(),
         };
-        assert!(framed.hits.is_some());
-        let found = scanner.first(&records, framed.hits.as_ref());
+        assert!(framed.searched.is_some());
+        let found = scanner.first(&records);
         assert_eq!(found.rows, Some(vec![30, 61]));
     }
 }
@@ -378,7 +379,7 @@ fn a_batch_of_many_records_is_framed_in_parts() {
             let (mut framed, is_cut) = queue.frame_next(searcher, &mut Frames::default()).unwrap();
             // A line that was begun before the chunk is one more.
             assert!(framed.frames.records.len() <= max + 1 && framed.observed_ns == 7);
-            assert!(is_cut || framed.hits.is_some());
+            assert!(is_cut || framed.searched.is_some());
             records.extend(contents(&framed));
             for span in framed.spans.drain(..) {
                 extend_spans(&mut spans, span);

@@ -82,6 +82,7 @@ impl Reasons {
             times,
             streams,
             observed_ns: framed.observed_ns,
+            searched: None,
         };
         let rows = UInt32Array::from(filtered.to_vec());
         let filtered = Filtered {
