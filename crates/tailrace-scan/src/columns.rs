@@ -196,28 +196,24 @@ impl Column {
         }
     }
 
-    /// Sets a row of a column of numbers to an integer below 2^53.
+    /// The slots of a column of integers for the rows before `end`: its values, and the states beside them.
     #[inline]
-    pub(crate) fn set_number(&mut self, row: usize, value: u64) {
-        self.reach(row + 1);
+    pub(crate) fn integer_slots(&mut self, end: usize) -> Option<(&mut [i64], &mut [u8])> {
+        self.reach(end);
         match &mut self.values {
-            Values::Float64(values) => values[row] = value as f64,
-            Values::Int64(values) => values[row] = value as i64,
-            _ => return,
+            Values::Int64(values) => Some((values, &mut self.states)),
+            _ => None,
         }
-        self.states[row] = state(Kind::Integer);
     }
 
-    /// Sets a row of a column of floats to a number with a fraction; false if it is another column.
+    /// The same of a column of floats.
     #[inline]
-    pub(crate) fn set_decimal(&mut self, row: usize, value: f64) -> bool {
-        self.reach(row + 1);
-        let Values::Float64(values) = &mut self.values else {
-            return false;
-        };
-        values[row] = value;
-        self.states[row] = state(Kind::Float);
-        true
+    pub(crate) fn float_slots(&mut self, end: usize) -> Option<(&mut [f64], &mut [u8])> {
+        self.reach(end);
+        match &mut self.values {
+            Values::Float64(values) => Some((values, &mut self.states)),
+            _ => None,
+        }
     }
 
     /// The view in a row of a column of text.

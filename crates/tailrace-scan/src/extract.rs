@@ -210,16 +210,23 @@ impl Extractor {
         rest: &mut Vec<Pick>,
     ) {
         self.groups.reserve(templates);
-        for (at, row) in picks {
-            if batch.records.records[followed.record_group.first() + at as usize].flags & TRUNCATED
-                != 0
-            {
-                rows.mark_truncated(row as usize);
-            }
-            let Found { template, first } = followed.found[at as usize];
-            let pick = Pick { at, first, row };
-            if !self.groups.push(template, pick) {
-                rest.push(pick);
+        let first = followed.record_group.first();
+        let records = &batch.records.records[first..first + followed.found.len()];
+        let mut picks = picks.peekable();
+        // The records of one template that follow each other join its group together.
+        while let Some(&(at, _)) = picks.peek() {
+            let template = followed.found[at as usize].template;
+            let group = self.groups.of(template).unwrap_or(rest);
+            let is_alike = |(at, _): &(u32, u32)| {
+                let found = followed.found.get(*at as usize);
+                found.is_some_and(|found| found.template == template)
+            };
+            while let Some((at, row)) = picks.next_if(is_alike) {
+                if records[at as usize].flags & TRUNCATED != 0 {
+                    rows.mark_truncated(row as usize);
+                }
+                let Found { first, .. } = followed.found[at as usize];
+                group.push(Pick { at, first, row });
             }
         }
         let direct = rest.len();

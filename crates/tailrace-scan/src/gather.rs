@@ -5,7 +5,7 @@
 
 use tailrace_model::json::{self, Kind};
 
-use crate::columns::{Cell, Column};
+use crate::columns::Cell;
 use crate::config::Type;
 use crate::follow::ValueSpan;
 use crate::groups::{Followed, Member, Pick};
@@ -176,36 +176,58 @@ impl MemberValues<'_, '_> {
         from + set_rows(&text, value_spans, slots, states)
     }
 
-    /// A column of numbers: quickly where a value is short and plain.
+    /// A column of numbers: quickly up to one that is uncommon, then that one, and on.
     fn numbers(&self, rows: &mut Rows<'_>, place: ColumnId) {
-        for pick in self.picks {
-            let value_span = self.value_span(pick);
-            if !self.short_number(value_span, pick.row as usize, rows.column(place)) {
-                self.other(rows, pick, value_span, place);
+        let end = self.picks.last().map_or(0, |pick| pick.row as usize + 1);
+        let mut from = 0;
+        while from < self.picks.len() {
+            let column = rows.column(place);
+            from += if let Some(slots) = column.integer_slots(end) {
+                self.common_numbers(from, slots, |kind, block, len| {
+                    (kind == Kind::Integer).then(|| integer(block, len))?
+                })
+            } else if let Some(slots) = column.float_slots(end) {
+                self.common_numbers(from, slots, |kind, block, len| match kind {
+                    Kind::Float => number::decimal(block, len),
+                    // Up to 15 digits an integer is a float exactly.
+                    _ => integer(block, len).map(|value| value as f64),
+                })
+            } else {
+                0
+            };
+            if let Some(pick) = self.picks.get(from) {
+                self.other(rows, pick, self.value_span(pick), place);
+                from += 1;
             }
         }
     }
 
-    /// Sets a row to a short and plain number; false if it is another one.
+    /// Sets values of a column of numbers from one record on, up to one that is not short and plain; says how many it set.
     #[inline(always)]
-    fn short_number(&self, value_span: ValueSpan, row: usize, column: &mut Column) -> bool {
-        let (kind, len) = (value_span.kind(), value_span.len());
-        if !matches!(kind, Kind::Integer | Kind::Float) || len > number::BYTES_MAX {
-            return false;
-        }
-        let Some(block) = self.followed.record_group.block(value_span.start()) else {
-            return false;
+    fn common_numbers<T>(
+        &self,
+        from: usize,
+        (values, states): (&mut [T], &mut [u8]),
+        read: impl Fn(Kind, &[u8; 16], usize) -> Option<T>,
+    ) -> usize {
+        let set = |pick: &&Pick| {
+            let value_span = self.value_span(pick);
+            let (kind, len) = (value_span.kind(), value_span.len());
+            if !matches!(kind, Kind::Integer | Kind::Float) || len > number::BYTES_MAX {
+                return false;
+            }
+            let block = self.followed.record_group.block(value_span.start());
+            let value = block.and_then(|block| read(kind, block, len));
+            let row = pick.row as usize;
+            match (value, values.get_mut(row), states.get_mut(row)) {
+                (Some(value), Some(slot), Some(state)) => {
+                    (*slot, *state) = (value, value_span.state());
+                    true
+                }
+                _ => false,
+            }
         };
-        if kind == Kind::Float {
-            let value = number::decimal(block, len);
-            return value.is_some_and(|value| column.set_decimal(row, value));
-        }
-        // Up to 15 digits an integer is a float exactly.
-        if block[0] == b'-' || len == number::BYTES_MAX {
-            return false;
-        }
-        column.set_number(row, number::digits(block, len));
-        true
+        self.picks[from..].iter().take_while(set).count()
     }
 
     /// What stands at the end of a path inside the values.
@@ -340,6 +362,13 @@ fn set_text(
         states[row as usize] = value_span.state();
     }
     view.is_some()
+}
+
+/// An integer that is not negative, of at most 15 digits.
+#[inline(always)]
+fn integer(block: &[u8; 16], len: usize) -> Option<i64> {
+    let is_plain = block[0] != b'-' && len < number::BYTES_MAX;
+    is_plain.then(|| number::digits(block, len) as i64)
 }
 
 /// The view of a text without escapes, unless it lies where a view takes more than a glance.

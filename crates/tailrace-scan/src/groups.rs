@@ -73,17 +73,14 @@ impl Groups {
         self.groups.resize_with(templates.len(), Group::default);
     }
 
-    /// Adds a record to the group of this template. False if there is no such template.
+    /// The records of this template, one of which is to be added; `None` if there is no such template.
     #[inline]
-    pub(crate) fn push(&mut self, template: u32, pick: Pick) -> bool {
-        let Some(group) = self.groups.get_mut(template as usize) else {
-            return false;
-        };
+    pub(crate) fn of(&mut self, template: u32) -> Option<&mut Vec<Pick>> {
+        let group = self.groups.get_mut(template as usize)?;
         if group.picks.is_empty() {
             self.met.push(template as usize);
         }
-        group.picks.push(pick);
-        true
+        Some(&mut group.picks)
     }
 
     /// Takes a group that has records, by number of its template. [`Groups::put_back`] keeps its memory.
