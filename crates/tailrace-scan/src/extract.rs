@@ -251,20 +251,20 @@ impl Extractor {
         picks: &[Pick],
         rows: &mut Rows<'_>,
     ) {
+        let picked = Picked::new(followed, picks, members.count);
+        for member in &members.wanted {
+            gather(followed, member, &picked, rows);
+        }
         if self.plan.reserved.is_empty() {
-            let picked = Picked::new(followed, picks, members.count);
-            for member in &members.wanted {
-                gather(followed, member, &picked, rows);
-            }
             return;
         }
         for pick in picks {
             let number = followed.record_group.first() + pick.at as usize;
             let text = batch.buffers.record(number);
             let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
-            for member in &members.wanted {
+            for member in members.wanted.iter().filter(|member| member.is_candidate) {
                 let value_span = followed.value_spans[pick.first as usize + member.place as usize];
-                row.take_value(member.targets.clone(), member.star, value_span);
+                row.take_candidate(member, value_span);
             }
             // What could be followed is JSON.
             reserved::set(&mut row, &facts(batch, number, Shape::Object, false));

@@ -41,8 +41,8 @@ pub(crate) fn gather(
         match target {
             Target::Column(number) => values.column(rows, ColumnId::Column(*number)),
             Target::Path(number, path) => values.path(rows, *number, path),
-            // Only with reserved columns are there others, and with them records are taken one by one.
-            Target::Candidate(..) | Target::Judged => {}
+            // What feeds reserved columns is taken record by record.
+            Target::Candidate(..) | Target::Judged => continue,
         }
         values.is_first = false;
     }

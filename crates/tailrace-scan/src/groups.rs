@@ -50,6 +50,10 @@ pub(crate) struct Member {
     /// The targets of its value, in the plan's list.
     pub(crate) targets: Range<usize>,
     pub(crate) star: Star,
+    /// Some of the targets are lists of keys that feed reserved columns.
+    pub(crate) is_candidate: bool,
+    /// Others are columns, of `SELECT *` too.
+    pub(crate) has_columns: bool,
 }
 
 /// Records of one buffer, and what following them found.
@@ -116,12 +120,16 @@ fn resolve(plan: &Plan, keys: &mut Keys, template: &Template) -> Option<Members>
         if let Star::Unmet | Star::Overflow = star {
             return None;
         }
-        let is_target = |target: &Target| !matches!(target, Target::Judged);
-        let has_target = plan.targets[targets.clone()].iter().any(is_target);
-        Some((has_target || star != Star::Out).then_some(Member {
+        let of_key = &plan.targets[targets.clone()];
+        let is_candidate = of_key.iter().any(|it| matches!(it, Target::Candidate(..)));
+        let is_column = |target: &Target| matches!(target, Target::Column(_) | Target::Path(..));
+        let has_columns = star != Star::Out || of_key.iter().any(is_column);
+        Some((is_candidate || has_columns).then_some(Member {
             place,
             targets,
             star,
+            is_candidate,
+            has_columns,
         }))
     };
     let members: Option<Vec<_>> = template.members.iter().map(member).collect();

@@ -14,6 +14,7 @@ use tailrace_model::json::{self, Kind, Step};
 use crate::columns::{Cell, Column};
 use crate::config::Type;
 use crate::follow::ValueSpan;
+use crate::groups::Member;
 use crate::index::Indexer;
 use crate::keys::{Keys, Star};
 use crate::overflow::Overflow;
@@ -349,10 +350,11 @@ impl<'r, 'p> Row<'r, 'p> {
         }
     }
 
-    /// Gives the value at a value span to all who want it.
-    pub(crate) fn take_value(&mut self, targets: Range<usize>, star: Star, value_span: ValueSpan) {
+    /// Gives the value of a member to the lists of keys of which it is one. It is counted here unless it has columns too.
+    pub(crate) fn take_candidate(&mut self, member: &Member, value_span: ValueSpan) {
         let start = value_span.start() - self.record.base();
         let end = start + value_span.len();
+        let replaced = self.rows.stats.replaced_surrogates;
         let value = if value_span.is_escaped() {
             let raw = self.record.raw(start, end);
             self.rows.unescape(raw).map(Value::side)
@@ -360,8 +362,17 @@ impl<'r, 'p> Row<'r, 'p> {
             let (kind, origin) = (value_span.kind(), Origin::Record { start, end });
             Some(Value { kind, origin })
         };
-        self.rows.stats.bad_values += u64::from(value.is_none());
-        self.give(targets, star, value);
+        if member.has_columns {
+            self.rows.stats.replaced_surrogates = replaced;
+        } else {
+            self.rows.stats.bad_values += u64::from(value.is_none());
+        }
+        let plan = self.rows.plan;
+        for target in &plan.targets[member.targets.clone()] {
+            if matches!(target, Target::Candidate(..)) {
+                self.deliver(target, value);
+            }
+        }
     }
 
     /// Gives a value to all who want it.
