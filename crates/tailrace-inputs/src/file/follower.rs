@@ -511,7 +511,7 @@ impl Follower {
                 self.ready.push_back(slot);
             }
             if had_none || !is_reported {
-                self.is_not_done(slot);
+                self.look_again_at(slot);
             }
         }
     }

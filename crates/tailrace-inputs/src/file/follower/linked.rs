@@ -32,20 +32,20 @@ impl Follower {
     /// A file is there that an earlier run found by `link`, or that was made behind it and perhaps rotated away since.
     pub(super) fn appeared_behind(&mut self, path: &Path, link: &Arc<Path>) {
         self.appeared(path, true);
-        self.is_behind(path, link);
+        self.note_behind(path, link);
     }
 
     /// A rotated file is there: beside the path of the input that it had, or behind the link that led to it.
     pub(super) fn rotated_appeared(&mut self, path: &Path, origin: &Path) -> bool {
         let is_followed = self.appeared(path, true);
         if path.parent() != origin.parent() {
-            self.is_behind(path, &origin.into());
+            self.note_behind(path, &origin.into());
         }
         is_followed
     }
 
     /// The file of a path, if there is one, was found by a link of the input.
-    pub(super) fn is_behind(&mut self, path: &Path, link: &Arc<Path>) {
+    pub(super) fn note_behind(&mut self, path: &Path, link: &Arc<Path>) {
         if let Some(&slot) = self.by_path.get(path)
             && !self.discovery.matches(path)
         {

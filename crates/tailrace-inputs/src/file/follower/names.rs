@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::missed::now as now_ns;
+use super::missed::{CLOCK_TICK_NS, now_ns};
 use super::order::KnownPath;
-use super::unannounced::{Announced, CLOCK_TICK_NS};
+use super::unannounced::Announced;
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{LossReason, ProblemKind};
 use crate::file::discover::Found;
@@ -524,7 +524,7 @@ impl Follower {
     ) {
         self.appeared(path, wanted);
         if let Some(link) = link {
-            self.is_behind(path, &link);
+            self.note_behind(path, &link);
         }
         if wanted && Meta::of_name(path).is_err() {
             match moved {

@@ -102,7 +102,7 @@ impl Follower {
     }
 
     /// Something happens to a file that has, or had, its turn: those after it may have to wait.
-    pub(super) fn is_not_done(&mut self, slot: u32) {
+    pub(super) fn look_again_at(&mut self, slot: u32) {
         if let Some(file) = &self.files[slot as usize]
             && let Some(chain @ RotationChain::Many { .. }) =
                 self.rotation_chains.get_mut(&file.origin)

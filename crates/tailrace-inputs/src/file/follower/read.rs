@@ -475,7 +475,7 @@ impl Follower {
         self.generations.hold(file.inode, file.generation);
         self.by_source.remove(&file.source);
         if is_queued {
-            self.is_not_done(slot);
+            self.look_again_at(slot);
         }
     }
 

@@ -8,11 +8,10 @@
 use std::path::{Path, PathBuf};
 
 use super::Follower;
+use super::missed::CLOCK_TICK_NS;
 
 /// How often directories are listed at most while files turn up in them.
 const LOOKS_MAX: usize = 16;
-/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
-pub(super) const CLOCK_TICK_NS: u64 = 20_000_000;
 
 /// When the kernel's queue was found empty: what was made before was announced.
 #[derive(Default)]
