@@ -31,6 +31,7 @@ mod look;
 mod missed;
 mod names;
 mod order;
+mod plain_copy;
 mod read;
 mod resume;
 mod timers;
@@ -172,6 +173,8 @@ pub struct Follower {
     owned: Owned,
     /// Counts the descriptors held by compressed files that wait for their turn.
     copies_held: Permit,
+    /// Copies of logs that are not read.
+    plain_copies: plain_copy::PlainCopies,
     /// Directories in which files went unseen.
     missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
@@ -258,6 +261,7 @@ impl Follower {
             denied: HashSet::new(),
             owned: Owned::default(),
             copies_held: Arc::default(),
+            plain_copies: plain_copy::PlainCopies::default(),
             missed: Missed::new(),
             too_large: RefCell::default(),
             changes: Changes::default(),

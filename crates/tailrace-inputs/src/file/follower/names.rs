@@ -136,6 +136,7 @@ impl Follower {
         if std::mem::take(&mut self.has_missed) {
             self.find_unannounced(self.announced.since());
         }
+        self.look_at_copies();
         for KnownPath { path, .. } in &rotated {
             if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
                 self.missed.note(dir, None);

@@ -303,6 +303,7 @@ impl Follower {
                 && meta.is_file()
                 && meta.created_at >= since
                 && !self.is_followed(&meta)
+                && !self.plain_copies.have(&meta)
                 && !self.discovery.patterns.excluded(&path)
             {
                 rotated.push(Rotated {
@@ -316,11 +317,15 @@ impl Follower {
         rotated
     }
 
-    /// Follows them, the oldest first.
+    /// Follows them, the oldest first. Those that turn up while it runs may be copies of what is read.
     pub(super) fn take_rotated(&mut self, mut rotated: Vec<Rotated>) {
         rotated.sort();
         for Rotated { path, origin, .. } in rotated {
-            self.rotated_appeared(&path, &origin);
+            if self.is_new {
+                self.rotated_appeared(&path, &origin);
+            } else {
+                self.unannounced_appeared(&path, &origin);
+            }
         }
     }
 
