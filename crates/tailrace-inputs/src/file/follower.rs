@@ -27,6 +27,7 @@ mod handover;
 mod held;
 mod hole;
 mod linked;
+mod links;
 mod look;
 mod missed;
 mod names;
@@ -108,7 +109,7 @@ pub struct Follower {
     by_path: HashMap<Arc<Path>, u32>,
     by_source: HashMap<SourceId, u32>,
     /// Links that lead to a path in a watched directory: what happens there happens to them.
-    links: HashMap<PathBuf, Vec<PathBuf>>,
+    links: links::Links,
     /// The link of the input by which a file was found that itself is elsewhere, by slot: the path that is reported of it,
     /// whatever becomes of the file's own name.
     linked: HashMap<u32, Arc<Path>>,
@@ -228,7 +229,7 @@ impl Follower {
             by_inode: HashMap::new(),
             by_path: HashMap::new(),
             by_source: HashMap::new(),
-            links: HashMap::new(),
+            links: links::Links::default(),
             linked: HashMap::new(),
             rotation_chains: HashMap::new(),
             joined: HashMap::new(),

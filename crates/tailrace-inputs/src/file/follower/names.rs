@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::links::missing_target;
 use super::missed::{CLOCK_TICK_NS, now_ns};
 use super::order::KnownPath;
 use super::unannounced::Announced;
@@ -158,16 +159,6 @@ impl Follower {
         begin + rescan_pause(cost, self.config.scan_interval, self.is_polling())
     }
 
-    /// Links that are gone need no watching over.
-    fn forget_links(&mut self) {
-        let by_path = &self.by_path;
-        self.links.retain(|_, links| {
-            links
-                .retain(|link| by_path.contains_key(link.as_path()) || Meta::of_name(link).is_ok());
-            !links.is_empty()
-        });
-    }
-
     /// Tells a problem that only a successful read takes back.
     pub(super) fn lasting_problem(&mut self, path: &Path, message: String) {
         self.problem(path, message);
@@ -281,7 +272,7 @@ impl Follower {
         }
         self.report(&mut found);
         if is_link && let Ok(target) = fs::canonicalize(path) {
-            self.note_link(&target, path);
+            self.links.lead(path, &[&target], now_ns());
             self.attach(slot, &target);
             self.found_by_link(slot, path, &target);
         }
@@ -539,7 +530,9 @@ impl Follower {
                 }
             }
         }
-        for link in self.links.get(path).cloned().unwrap_or_default() {
+        let leads = self.links.to(path).iter();
+        let links: Vec<_> = leads.map(|lead| Arc::clone(&lead.link)).collect();
+        for link in links {
             self.appeared(&link, true);
         }
     }
@@ -591,13 +584,6 @@ impl Follower {
         }
     }
 
-    pub(super) fn note_link(&mut self, target: &Path, link: &Path) {
-        let links = self.links.entry(target.to_owned()).or_default();
-        if !links.iter().any(|known| known == link) {
-            links.push(link.to_owned());
-        }
-    }
-
     fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
         if !is_absent(error) {
             let message = match error.kind() {
@@ -622,7 +608,10 @@ impl Follower {
             target.display()
         );
         self.problem(path, message);
-        self.note_link(&target, path);
+        let missing = missing_target(path);
+        let places = [Some(&target), missing.as_ref()].into_iter().flatten();
+        let places: Vec<&Path> = places.map(PathBuf::as_path).collect();
+        self.links.lead(path, &places, now_ns());
         let mut found = Found::default();
         if let Some(dir) = target.parent() {
             self.discovery.watch_extra(dir, &mut found);

@@ -302,6 +302,7 @@ impl Follower {
                 && let Ok(meta) = Meta::of_name(&path)
                 && meta.is_file()
                 && meta.created_at >= since
+                && self.may_have_had(&path, &origin, meta.created_at)
                 && !self.is_followed(&meta)
                 && !self.plain_copies.have(&meta)
                 && !self.discovery.patterns.excluded(&path)
@@ -391,20 +392,16 @@ impl Follower {
         let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
         let path = uncompressed.as_deref().unwrap_or(path);
         let discovery = &self.discovery;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let origins = name
-            .char_indices()
-            .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
-        let origins = origins.map(|origin| path.with_file_name(origin));
-        let origin = origins.clone().find(|origin| {
+        let origins = unrotated_paths(path);
+        let origin = origins.iter().find(|origin| {
             discovery.matches(origin)
                 && (self.rotation_chains.contains_key(origin.as_path())
                     || !discovery.matches(path)
                     || self.is_there(origin))
         });
-        let linked = || origins.clone().find_map(|origin| self.link_to(&origin));
+        let linked = || origins.iter().find_map(|origin| self.link_to(origin));
         let is_target = || self.link_to(path).filter(|_| !discovery.matches(path));
-        let origin = origin.or_else(linked).or_else(is_target);
+        let origin = origin.cloned().or_else(linked).or_else(is_target);
         origin.unwrap_or_else(|| path.to_owned())
     }
 }
@@ -423,6 +420,14 @@ pub(super) fn youngest(known: &[KnownPath]) -> HashMap<&Path, u64> {
         *known = (*known).max(*created_at);
     }
     youngest
+}
+
+/// What a path may have been before it was rotated.
+pub(super) fn unrotated_paths(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let marks = name.match_indices(['.', '-', '_']);
+    let origins = marks.filter_map(|(at, _)| unrotated(&name, at));
+    origins.map(|origin| path.with_file_name(origin)).collect()
 }
 
 /// A name without the number or date that begins at `at`, which goes to its end or to an extension.
