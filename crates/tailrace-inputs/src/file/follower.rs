@@ -29,6 +29,7 @@ mod hole;
 mod linked;
 mod links;
 mod look;
+mod memory;
 mod missed;
 mod names;
 mod order;
@@ -66,8 +67,8 @@ use crate::options::StartAt;
 use crate::resume::Resume;
 pub use access::{Denied, Unreadable, matching, unreadable};
 use generation::Generations;
+use memory::Memory;
 use missed::Missed;
-use names::Memory;
 use timers::Timers;
 
 /// The longest time between two rescans.

@@ -5,13 +5,13 @@
 //! another inode is taken away from the old file and given to the new one, while the old one is
 //! read on.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::links::missing_target;
+use super::memory::Moved;
 use super::missed::{CLOCK_TICK_NS, now_ns};
 use super::order::KnownPath;
 use super::unannounced::Announced;
@@ -29,42 +29,6 @@ const LOOK_BACK_NS: u64 = 60_000_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
-
-/// What has to be remembered from one batch of changes to the next. A `stat` made while a batch is
-/// worked on shows what happened after it; those changes are in the next batch, never later. So
-/// everything here lives for two batches.
-#[derive(Default)]
-pub(super) struct Memory {
-    number: u64,
-    /// Renames whose first half was seen.
-    moves: HashMap<u32, (Moved, u64)>,
-    /// Names outside the globs that a file of the input was renamed to, and the link by which it is known if there is one.
-    inherited: HashMap<PathBuf, (Option<Arc<Path>>, u64)>,
-    /// Names of the input that appeared and led nowhere when looked at, each with the time at which its file is assumed to
-    /// have been created.
-    unseen: HashMap<PathBuf, (u64, u64)>,
-}
-
-/// The first half of a rename.
-#[derive(Default)]
-struct Moved {
-    /// Whether that name belonged to the input.
-    wanted: bool,
-    /// The link of the input that leads to that name, if no glob names it.
-    link: Option<Arc<Path>>,
-    /// The file that is followed and went with it.
-    slot: Option<u32>,
-}
-
-impl Memory {
-    fn next_batch(&mut self) {
-        let number = self.number;
-        self.moves.retain(|_, (_, seen)| *seen == number);
-        self.inherited.retain(|_, (_, seen)| *seen == number);
-        self.unseen.retain(|_, (_, seen)| *seen == number);
-        self.number += 1;
-    }
-}
 
 impl Follower {
     /// Takes in what changed, and what is due.
@@ -360,6 +324,8 @@ impl Follower {
                 self.memory.next_batch();
                 break;
             }
+            let on_their_way_max = self.discovery.watcher.on_their_way_max();
+            self.memory.applied(changes.len(), on_their_way_max);
         }
         self.changes = changes;
         if rescan {

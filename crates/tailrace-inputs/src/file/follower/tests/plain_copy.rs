@@ -175,3 +175,16 @@ fn polling_does_not_read_the_copy_of_a_log_that_it_finds() {
     rig.step();
     assert_eq!(of_new(&rig), ["new 0\n"]);
 }
+
+#[test]
+fn a_copy_that_goes_on_in_another_way_than_the_log_is_a_file_of_its_own() {
+    let (mut rig, texts) = read_behind_overflow("", |rig| {
+        rig.append("new.log", "new 0\n");
+        copy(rig, 1);
+    });
+    assert_eq!(texts, ["new 0\n"]);
+    rig.append("new.log.1", "new 1\n");
+    rig.follower.rescan();
+    rig.step();
+    assert!(rig.texts().concat().contains("new 1\n"));
+}
