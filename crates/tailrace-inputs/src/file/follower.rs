@@ -27,10 +27,13 @@ mod handover;
 mod held;
 mod hole;
 mod linked;
+mod links;
 mod look;
+mod memory;
 mod missed;
 mod names;
 mod order;
+mod plain_copy;
 mod read;
 mod resume;
 mod timers;
@@ -64,8 +67,8 @@ use crate::options::StartAt;
 use crate::resume::Resume;
 pub use access::{Denied, Unreadable, matching, unreadable};
 use generation::Generations;
+use memory::Memory;
 use missed::Missed;
-use names::Memory;
 use timers::Timers;
 
 /// The longest time between two rescans.
@@ -107,7 +110,7 @@ pub struct Follower {
     by_path: HashMap<Arc<Path>, u32>,
     by_source: HashMap<SourceId, u32>,
     /// Links that lead to a path in a watched directory: what happens there happens to them.
-    links: HashMap<PathBuf, Vec<PathBuf>>,
+    links: links::Links,
     /// The link of the input by which a file was found that itself is elsewhere, by slot: the path that is reported of it,
     /// whatever becomes of the file's own name.
     linked: HashMap<u32, Arc<Path>>,
@@ -172,6 +175,8 @@ pub struct Follower {
     owned: Owned,
     /// Counts the descriptors held by compressed files that wait for their turn.
     copies_held: Permit,
+    /// Copies of logs that are not read.
+    plain_copies: plain_copy::PlainCopies,
     /// Directories in which files went unseen.
     missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
@@ -225,7 +230,7 @@ impl Follower {
             by_inode: HashMap::new(),
             by_path: HashMap::new(),
             by_source: HashMap::new(),
-            links: HashMap::new(),
+            links: links::Links::default(),
             linked: HashMap::new(),
             rotation_chains: HashMap::new(),
             joined: HashMap::new(),
@@ -258,6 +263,7 @@ impl Follower {
             denied: HashSet::new(),
             owned: Owned::default(),
             copies_held: Arc::default(),
+            plain_copies: plain_copy::PlainCopies::default(),
             missed: Missed::new(),
             too_large: RefCell::default(),
             changes: Changes::default(),
@@ -511,7 +517,7 @@ impl Follower {
                 self.ready.push_back(slot);
             }
             if had_none || !is_reported {
-                self.is_not_done(slot);
+                self.look_again_at(slot);
             }
         }
     }

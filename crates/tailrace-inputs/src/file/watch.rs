@@ -24,6 +24,9 @@ use rustix::io::Errno;
 /// At most this many changes are taken at once; the rest stay in the kernel's queue.
 const CHANGES_MAX: usize = 8192;
 
+/// How many changes the kernel keeps if it does not say: more than anybody sets.
+const QUEUE_MAX: usize = 1 << 22;
+
 /// Ends a wait early, from any thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
@@ -143,6 +146,8 @@ pub(crate) struct Watcher {
     ahead: Changes,
     /// How many changes were drained.
     drained: u64,
+    /// How many changes the kernel keeps.
+    queue_max: usize,
 }
 
 impl Watcher {
@@ -154,6 +159,7 @@ impl Watcher {
             watches: HashMap::new(),
             ahead: Changes::default(),
             drained: 0,
+            queue_max: queue_max().unwrap_or(QUEUE_MAX),
         })
     }
 
@@ -165,6 +171,7 @@ impl Watcher {
             watches: HashMap::new(),
             ahead: Changes::default(),
             drained: 0,
+            queue_max: 0,
         }
     }
 
@@ -223,6 +230,12 @@ impl Watcher {
         self.read(&mut ahead);
         self.ahead = ahead;
         self.drained + self.ahead.len() as u64
+    }
+
+    /// How many changes there are at most that happened and were not applied: those drained last, those fetched, and the
+    /// kernel's queue. One read from the kernel may go beyond what is taken at once.
+    pub(crate) fn on_their_way_max(&self) -> usize {
+        4 * CHANGES_MAX + self.queue_max
     }
 
     /// Whether changes were fetched and not drained.
@@ -293,6 +306,12 @@ impl Watcher {
             }
         }
     }
+}
+
+/// What an inotify instance that is made now is allowed.
+fn queue_max() -> Option<usize> {
+    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events");
+    limit.ok()?.trim().parse().ok()
 }
 
 impl Changes {

@@ -118,7 +118,8 @@ impl Tracker {
     }
 
     /// What an output has not read of a source will never be: it is level with the shared reading.
-    /// Gives how many records it goes without, those that the query would have removed among them.
+    /// Gives how many records it goes without, those that the query would have removed among them. What was framed for it is
+    /// still its own: it is in flight, or acknowledged.
     pub(crate) fn give_up(&self, output: usize, slot: Slot) -> u64 {
         let State { sources, files, .. } = &mut *self.lock();
         let Some(source) = sources.get_mut(&slot) else {
@@ -138,13 +139,15 @@ impl Tracker {
         let view = &mut source.views[output];
         let dropped = head.records.saturating_sub(view.head.records);
         let offset = view.head.ackable_to();
-        view.spans.split_off(&offset);
+        let framed = view.spans.range(offset..);
+        let framed: Vec<(u64, u64)> = framed.map(|(&start, span)| (start, span.end)).collect();
         let mut counts = Some(Counts {
             dropped,
             ..Counts::default()
         });
         let unread = (offset < head.ackable_to()).then(|| (offset, head.ackable_to()));
-        for (start, end) in unread.into_iter().chain(between) {
+        let missed = unread.into_iter().chain(between);
+        for (start, end) in missed.flat_map(|range| without(range, &framed)) {
             let open = OpenSpan {
                 end,
                 records: 0,
@@ -160,4 +163,23 @@ impl Tracker {
         files.changed.insert(slot);
         dropped
     }
+}
+
+/// What is left of a range without others, which are in order and do not overlap.
+fn without((start, end): (u64, u64), others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    let mut from = start;
+    let others = others
+        .iter()
+        .filter(|other| other.1 > start && other.0 < end);
+    for &(other_start, other_end) in others {
+        if from < other_start {
+            left.push((from, other_start));
+        }
+        from = other_end;
+    }
+    if from < end {
+        left.push((from, end));
+    }
+    left
 }

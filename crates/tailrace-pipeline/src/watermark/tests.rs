@@ -440,6 +440,48 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
 }
 
 #[test]
+fn what_is_given_up_with_lines_in_flight_behind_an_unfinished_record_counts_each_record_once() {
+    for held in [None, Some(10)] {
+        for acked_before in [false, true] {
+            let tracker = Tracker::new(2, u64::MAX);
+            let slot = tracker.open(opening(0));
+            tracker.read(slot, 80);
+            // A part of bytes 10..20 is held; lines behind it are in flight.
+            let (first, between) = (span(slot, 0, 10, 1), span(slot, 20, 40, 4));
+            tracker.framed_for_all(&[first, between], &[head(slot, 40, Some(10))]);
+            if acked_before {
+                tracker.ack(1, &[(between, counts(4))]);
+            }
+            // It misses more of them, and perhaps the end of the record.
+            let part = span(slot, 10, 20, 0);
+            let end = match held {
+                None => vec![part, span(slot, 40, 60, 1), span(slot, 60, 80, 2)],
+                Some(_) => vec![span(slot, 40, 80, 3)],
+            };
+            tracker.framed(DETACHED, &end, &[head(slot, 80, held)]);
+            assert_eq!(tracker.give_up(1, slot), 3);
+            assert!(tracker.behind(1, slot).expect("known").level);
+            assert_eq!(watermarks(&tracker, slot)[1], 0, "lines are in flight");
+            tracker.ack(1, &[(first, counts(1))]);
+            if !acked_before {
+                tracker.ack(1, &[(between, counts(4))]);
+            }
+            if held.is_some() {
+                tracker.framed_for_all(&[part], &[head(slot, 80, None)]);
+                tracker.ack(1, &[(part, counts(0))]);
+            }
+            assert_eq!(watermarks(&tracker, slot)[1], 80);
+            let dropped = 3;
+            let expected = Counts {
+                dropped,
+                ..counts(5)
+            };
+            assert_eq!(tracker.totals(1), expected, "{held:?} {acked_before}");
+        }
+    }
+}
+
+#[test]
 fn what_an_output_acked_in_an_earlier_run_is_not_for_it() {
     let tracker = Tracker::new(2, u64::MAX);
     let resume = [30, 10].map(|watermark| Resumed {

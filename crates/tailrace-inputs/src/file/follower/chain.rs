@@ -1,7 +1,7 @@
 //! The files of one path, in the order in which they were made.
 //!
 //! Takes and gives slots, and remembers up to where nothing has to be looked at: thousands of files may have had one path, and
-//! nearly all of them are read and done with. Knows nothing of files.
+//! nearly all of them are read and done with. Of a file it looks only at when that was made; whether it is read, the caller says.
 
 use std::ops::Deref;
 

@@ -9,6 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::links::Lead;
+use super::missed::now_ns;
+use super::order::unrotated_paths;
 use super::{FileEvent, Follower};
 use crate::meta::Meta;
 use crate::resume::Resume;
@@ -32,20 +35,20 @@ impl Follower {
     /// A file is there that an earlier run found by `link`, or that was made behind it and perhaps rotated away since.
     pub(super) fn appeared_behind(&mut self, path: &Path, link: &Arc<Path>) {
         self.appeared(path, true);
-        self.is_behind(path, link);
+        self.note_behind(path, link);
     }
 
     /// A rotated file is there: beside the path of the input that it had, or behind the link that led to it.
     pub(super) fn rotated_appeared(&mut self, path: &Path, origin: &Path) -> bool {
         let is_followed = self.appeared(path, true);
         if path.parent() != origin.parent() {
-            self.is_behind(path, &origin.into());
+            self.note_behind(path, &origin.into());
         }
         is_followed
     }
 
     /// The file of a path, if there is one, was found by a link of the input.
-    pub(super) fn is_behind(&mut self, path: &Path, link: &Arc<Path>) {
+    pub(super) fn note_behind(&mut self, path: &Path, link: &Arc<Path>) {
         if let Some(&slot) = self.by_path.get(path)
             && !self.discovery.matches(path)
         {
@@ -98,16 +101,19 @@ impl Follower {
     }
 
     /// What a link of the input leads to, and led to before.
-    pub(super) fn targets_of<'a>(&'a self, link: &'a Path) -> impl Iterator<Item = &'a Path> {
-        let leads = move |links: &[PathBuf]| links.iter().any(|known| known == link);
-        let targets = self.links.iter().filter(move |(_, links)| leads(links));
-        targets.map(|(target, _)| target.as_path())
+    pub(super) fn targets_of(&self, link: &Path) -> impl Iterator<Item = &Path> {
+        self.links.targets_of(link)
     }
 
-    /// A link of the input that leads, or led, to a path.
+    /// A link of the input that leads to a path, or one that led there.
     pub(super) fn link_to(&self, target: &Path) -> Option<PathBuf> {
-        let mut links = self.links.get(target)?.iter();
-        links.find(|link| self.discovery.matches(link)).cloned()
+        Some(self.lead_to(target)?.link.to_path_buf())
+    }
+
+    fn lead_to(&self, target: &Path) -> Option<&Lead> {
+        let leads = self.links.to(target).iter();
+        let leads = leads.filter(|lead| self.discovery.matches(&lead.link));
+        leads.max_by_key(|lead| lead.is_live())
     }
 
     /// Whether there is one.
@@ -119,10 +125,8 @@ impl Follower {
     pub(super) fn links_into(&self, dir: &Path) -> HashSet<&Path> {
         let links = self.links.iter();
         let links = links.filter(|(target, _)| target.parent() == Some(dir));
-        links
-            .flat_map(|(_, links)| links)
-            .map(PathBuf::as_path)
-            .collect()
+        let leads = links.flat_map(|(_, leads)| leads);
+        leads.map(|lead| &*lead.link).collect()
     }
 
     /// The names beneath the roots that the file of a slot had behind a link, as far as links lead or led to them.
@@ -137,19 +141,78 @@ impl Follower {
     }
 
     /// The link to a path that lies beneath the roots and is not named by a glob itself: what gets that name may be read.
+    /// Where the link leads elsewhere since, only what was made before that may.
     pub(super) fn link_to_beneath(&self, target: &Path) -> Option<Arc<Path>> {
-        let link = self.link_to(target)?;
+        let lead = self.lead_to(target)?;
+        if !lead.is_live() {
+            let made = Meta::of_name(target).map(|meta| meta.created_at).ok();
+            let made = made.filter(|made| *made > 0).unwrap_or_else(now_ns);
+            if !lead.may_own(made) {
+                return None;
+            }
+        }
         let dir = target.parent().filter(|dir| self.roots.lead_to(dir))?;
-        (!self.discovery.matches(target) && dir != link.parent()?).then(|| link.into())
+        let is_named = self.discovery.matches(target) || dir == lead.link.parent()?;
+        (!is_named).then(|| Arc::clone(&lead.link))
+    }
+
+    /// Whether a file with a rotated name, made then, can have had a path of the input: behind a link it cannot if it was
+    /// made after the link led elsewhere.
+    pub(super) fn may_have_had(&self, path: &Path, origin: &Path, made: u64) -> bool {
+        let dir = path.parent();
+        let targets = self.links.targets_of(origin);
+        let targets = targets.filter(|target| target.parent() == dir);
+        let leads = targets.flat_map(|target| self.links.to(target));
+        let mut leads = leads.filter(|lead| *lead.link == *origin).peekable();
+        dir == origin.parent() || leads.peek().is_none() || leads.any(|lead| lead.may_own(made))
+    }
+
+    /// Links that are gone need no watching over, nor does what a link led to before, once no file of that is followed.
+    pub(super) fn forget_links(&mut self) {
+        let now = now_ns();
+        let followed = self.links.have_left(now).then(|| self.followed_behind());
+        let by_path = &self.by_path;
+        self.links.retain(|place, lead| {
+            let is_there = || Meta::of_name(&lead.link).is_ok();
+            let is_followed = |followed: &HashSet<(Arc<Path>, PathBuf)>| {
+                let at = |place: &Path| (Arc::clone(&lead.link), place.to_owned());
+                followed.contains(&at(place)) || followed.contains(&at(Path::new("")))
+            };
+            (by_path.contains_key(&lead.link) || is_there())
+                && (lead.may_own(now) || followed.as_ref().is_none_or(is_followed))
+        });
+    }
+
+    /// The links of files that are followed, each with a place where its file may have been found by it; an empty one stands
+    /// for any.
+    fn followed_behind(&self) -> HashSet<(Arc<Path>, PathBuf)> {
+        let mut places = HashSet::new();
+        for (slot, link) in &self.linked {
+            let Some(file) = &self.files[*slot as usize] else {
+                continue;
+            };
+            let names = file.names.iter().chain([&file.path]);
+            let mut names = names.filter(|name| *name != link).peekable();
+            if names.peek().is_none() {
+                places.insert((Arc::clone(link), PathBuf::new()));
+            }
+            for name in names {
+                let origins = unrotated_paths(name).into_iter();
+                for place in origins.chain([name.to_path_buf()]) {
+                    places.insert((Arc::clone(link), place));
+                }
+            }
+        }
+        places
     }
 
     /// The directories in which a file of the input can be: those of the globs, and those beneath the roots to which links
     /// lead or led.
     pub(super) fn homes(&self) -> BTreeSet<PathBuf> {
         let targets = self.links.iter();
-        let targets = targets.filter(|(_, links)| {
-            let mut links = links.iter();
-            links.any(|link| self.discovery.matches(link))
+        let targets = targets.filter(|(_, leads)| {
+            let mut leads = leads.iter();
+            leads.any(|lead| self.discovery.matches(&lead.link))
         });
         let targets: BTreeSet<&Path> = targets.filter_map(|(target, _)| target.parent()).collect();
         let targets = targets.into_iter().filter(|dir| self.roots.lead_to(dir));

@@ -15,8 +15,8 @@ use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::compressed_file::{self, CopyId};
 use crate::file::tracked::File;
 
-/// Birth times lag behind the clock by no more than this.
-const TICK_NANOS: u64 = 10_000_000;
+/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
+pub(super) const CLOCK_TICK_NS: u64 = 20_000_000;
 /// A compressed file may be so much older than the look at its directory before which it was made.
 const MARGIN_NANOS: u64 = 1_000_000_000;
 
@@ -50,10 +50,10 @@ struct Unseen {
 
 impl Missed {
     pub(super) fn new() -> Self {
-        let now = now();
+        let now = now_ns();
         Self {
             looks: [now; 3],
-            begin: now.saturating_sub(TICK_NANOS),
+            begin: now.saturating_sub(CLOCK_TICK_NS),
             ahead: BTreeMap::new(),
             unready: BTreeSet::new(),
             number: 0,
@@ -64,7 +64,7 @@ impl Missed {
 
     /// Names are looked at now.
     pub(super) fn look(&mut self) {
-        self.looks = [self.looks[1], self.looks[2], now()];
+        self.looks = [self.looks[1], self.looks[2], now_ns()];
         for dir in std::mem::take(&mut self.unready) {
             self.dirs.entry(dir).or_default();
         }
@@ -254,7 +254,7 @@ pub(super) fn is_unopened(file: &File) -> bool {
 }
 
 /// In nanoseconds since the Unix epoch.
-pub(super) fn now() -> u64 {
+pub(super) fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -5,15 +5,16 @@
 //! another inode is taken away from the old file and given to the new one, while the old one is
 //! read on.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::missed::now as now_ns;
+use super::links::missing_target;
+use super::memory::Moved;
+use super::missed::{CLOCK_TICK_NS, now_ns};
 use super::order::KnownPath;
-use super::unannounced::{Announced, CLOCK_TICK_NS};
+use super::unannounced::Announced;
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{LossReason, ProblemKind};
 use crate::file::discover::Found;
@@ -28,42 +29,6 @@ const LOOK_BACK_NS: u64 = 60_000_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
-
-/// What has to be remembered from one batch of changes to the next. A `stat` made while a batch is
-/// worked on shows what happened after it; those changes are in the next batch, never later. So
-/// everything here lives for two batches.
-#[derive(Default)]
-pub(super) struct Memory {
-    number: u64,
-    /// Renames whose first half was seen.
-    moves: HashMap<u32, (Moved, u64)>,
-    /// Names outside the globs that a file of the input was renamed to, and the link by which it is known if there is one.
-    inherited: HashMap<PathBuf, (Option<Arc<Path>>, u64)>,
-    /// Names of the input that appeared and led nowhere when looked at, each with the time at which its file is assumed to
-    /// have been created.
-    unseen: HashMap<PathBuf, (u64, u64)>,
-}
-
-/// The first half of a rename.
-#[derive(Default)]
-struct Moved {
-    /// Whether that name belonged to the input.
-    wanted: bool,
-    /// The link of the input that leads to that name, if no glob names it.
-    link: Option<Arc<Path>>,
-    /// The file that is followed and went with it.
-    slot: Option<u32>,
-}
-
-impl Memory {
-    fn next_batch(&mut self) {
-        let number = self.number;
-        self.moves.retain(|_, (_, seen)| *seen == number);
-        self.inherited.retain(|_, (_, seen)| *seen == number);
-        self.unseen.retain(|_, (_, seen)| *seen == number);
-        self.number += 1;
-    }
-}
 
 impl Follower {
     /// Takes in what changed, and what is due.
@@ -136,6 +101,7 @@ impl Follower {
         if std::mem::take(&mut self.has_missed) {
             self.find_unannounced(self.announced.since());
         }
+        self.look_at_copies();
         for KnownPath { path, .. } in &rotated {
             if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
                 self.missed.note(dir, None);
@@ -155,16 +121,6 @@ impl Follower {
     pub(super) fn next_rescan(&self) -> Instant {
         let (begin, cost) = self.last_rescan;
         begin + rescan_pause(cost, self.config.scan_interval, self.is_polling())
-    }
-
-    /// Links that are gone need no watching over.
-    fn forget_links(&mut self) {
-        let by_path = &self.by_path;
-        self.links.retain(|_, links| {
-            links
-                .retain(|link| by_path.contains_key(link.as_path()) || Meta::of_name(link).is_ok());
-            !links.is_empty()
-        });
     }
 
     /// Tells a problem that only a successful read takes back.
@@ -280,7 +236,7 @@ impl Follower {
         }
         self.report(&mut found);
         if is_link && let Ok(target) = fs::canonicalize(path) {
-            self.note_link(&target, path);
+            self.links.lead(path, &[&target], now_ns());
             self.attach(slot, &target);
             self.found_by_link(slot, path, &target);
         }
@@ -368,6 +324,8 @@ impl Follower {
                 self.memory.next_batch();
                 break;
             }
+            let on_their_way_max = self.discovery.watcher.on_their_way_max();
+            self.memory.applied(changes.len(), on_their_way_max);
         }
         self.changes = changes;
         if rescan {
@@ -524,7 +482,7 @@ impl Follower {
     ) {
         self.appeared(path, wanted);
         if let Some(link) = link {
-            self.is_behind(path, &link);
+            self.note_behind(path, &link);
         }
         if wanted && Meta::of_name(path).is_err() {
             match moved {
@@ -538,7 +496,9 @@ impl Follower {
                 }
             }
         }
-        for link in self.links.get(path).cloned().unwrap_or_default() {
+        let leads = self.links.to(path).iter();
+        let links: Vec<_> = leads.map(|lead| Arc::clone(&lead.link)).collect();
+        for link in links {
             self.appeared(&link, true);
         }
     }
@@ -590,13 +550,6 @@ impl Follower {
         }
     }
 
-    pub(super) fn note_link(&mut self, target: &Path, link: &Path) {
-        let links = self.links.entry(target.to_owned()).or_default();
-        if !links.iter().any(|known| known == link) {
-            links.push(link.to_owned());
-        }
-    }
-
     fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
         if !is_absent(error) {
             let message = match error.kind() {
@@ -621,7 +574,10 @@ impl Follower {
             target.display()
         );
         self.problem(path, message);
-        self.note_link(&target, path);
+        let missing = missing_target(path);
+        let places = [Some(&target), missing.as_ref()].into_iter().flatten();
+        let places: Vec<&Path> = places.map(PathBuf::as_path).collect();
+        self.links.lead(path, &places, now_ns());
         let mut found = Found::default();
         if let Some(dir) = target.parent() {
             self.discovery.watch_extra(dir, &mut found);

@@ -102,7 +102,7 @@ impl Follower {
     }
 
     /// Something happens to a file that has, or had, its turn: those after it may have to wait.
-    pub(super) fn is_not_done(&mut self, slot: u32) {
+    pub(super) fn look_again_at(&mut self, slot: u32) {
         if let Some(file) = &self.files[slot as usize]
             && let Some(chain @ RotationChain::Many { .. }) =
                 self.rotation_chains.get_mut(&file.origin)
@@ -302,7 +302,9 @@ impl Follower {
                 && let Ok(meta) = Meta::of_name(&path)
                 && meta.is_file()
                 && meta.created_at >= since
+                && self.may_have_had(&path, &origin, meta.created_at)
                 && !self.is_followed(&meta)
+                && !self.plain_copies.have(&meta)
                 && !self.discovery.patterns.excluded(&path)
             {
                 rotated.push(Rotated {
@@ -316,11 +318,15 @@ impl Follower {
         rotated
     }
 
-    /// Follows them, the oldest first.
+    /// Follows them, the oldest first. Those that turn up while it runs may be copies of what is read.
     pub(super) fn take_rotated(&mut self, mut rotated: Vec<Rotated>) {
         rotated.sort();
         for Rotated { path, origin, .. } in rotated {
-            self.rotated_appeared(&path, &origin);
+            if self.is_new {
+                self.rotated_appeared(&path, &origin);
+            } else {
+                self.unannounced_appeared(&path, &origin);
+            }
         }
     }
 
@@ -386,20 +392,16 @@ impl Follower {
         let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
         let path = uncompressed.as_deref().unwrap_or(path);
         let discovery = &self.discovery;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let origins = name
-            .char_indices()
-            .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
-        let origins = origins.map(|origin| path.with_file_name(origin));
-        let origin = origins.clone().find(|origin| {
+        let origins = unrotated_paths(path);
+        let origin = origins.iter().find(|origin| {
             discovery.matches(origin)
                 && (self.rotation_chains.contains_key(origin.as_path())
                     || !discovery.matches(path)
                     || self.is_there(origin))
         });
-        let linked = || origins.clone().find_map(|origin| self.link_to(&origin));
+        let linked = || origins.iter().find_map(|origin| self.link_to(origin));
         let is_target = || self.link_to(path).filter(|_| !discovery.matches(path));
-        let origin = origin.or_else(linked).or_else(is_target);
+        let origin = origin.cloned().or_else(linked).or_else(is_target);
         origin.unwrap_or_else(|| path.to_owned())
     }
 }
@@ -418,6 +420,14 @@ pub(super) fn youngest(known: &[KnownPath]) -> HashMap<&Path, u64> {
         *known = (*known).max(*created_at);
     }
     youngest
+}
+
+/// What a path may have been before it was rotated.
+pub(super) fn unrotated_paths(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let marks = name.match_indices(['.', '-', '_']);
+    let origins = marks.filter_map(|(at, _)| unrotated(&name, at));
+    origins.map(|origin| path.with_file_name(origin)).collect()
 }
 
 /// A name without the number or date that begins at `at`, which goes to its end or to an extension.

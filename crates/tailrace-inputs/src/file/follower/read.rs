@@ -378,6 +378,10 @@ impl Follower {
             return false;
         }
         report_truncated(file, events);
+        self.read_spares_of(slot, events);
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
         report_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
         if file.is_reported {
@@ -403,6 +407,7 @@ impl Follower {
 
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
+        self.read_spares_of(slot, events);
         self.leave_rotation_chain(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
             if file.is_deleted()
@@ -475,7 +480,7 @@ impl Follower {
         self.generations.hold(file.inode, file.generation);
         self.by_source.remove(&file.source);
         if is_queued {
-            self.is_not_done(slot);
+            self.look_again_at(slot);
         }
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Follower;
+use super::missed::now_ns;
 use super::order::KnownPath;
 use crate::event::{FileEvent, LossReason};
 use crate::file::tracked::File;
@@ -168,7 +169,7 @@ impl Follower {
             .map(|(link, target)| (Arc::clone(link), Arc::clone(target)))
             .collect();
         for (link, target) in targets {
-            self.note_link(&target, &link);
+            self.links.led(&link, &target, now_ns());
         }
     }
 

@@ -2,17 +2,16 @@
 //! which no change told.
 //!
 //! Takes the time up to which all changes were taken, and looks through the directories of the input for files that carry a
-//! rotated name of one of its paths and were made since. Never reads a sibling of a file that is older than that: its path
-//! led to it all the time, and what carries its name may be its copy.
+//! rotated name of one of its paths and were made since. Where a path leads to a file that is older than that, it did so all
+//! the time, and nothing is looked for. Where it leads to a younger one, what is found may be a copy of that: `plain_copy` says.
 
 use std::path::{Path, PathBuf};
 
 use super::Follower;
+use super::missed::CLOCK_TICK_NS;
 
 /// How often directories are listed at most while files turn up in them.
 const LOOKS_MAX: usize = 16;
-/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
-pub(super) const CLOCK_TICK_NS: u64 = 20_000_000;
 
 /// When the kernel's queue was found empty: what was made before was announced.
 #[derive(Default)]

@@ -337,3 +337,79 @@ fn what_a_link_leads_to_that_lies_beneath_no_root_any_more_is_not_read() {
     rig.until(|rig| rig.texts().iter().any(|text| text == "five\n"));
     assert!(rig.texts().iter().all(|text| !text.contains("three")));
 }
+
+/// More than a link has for what it led to before.
+const GRACE_OVER_NS: u64 = 11_000_000_000;
+
+/// A rig whose `logs/app.log` led to `r1/x.log`, and leads to `r2/x.log` since a while.
+fn moved_on() -> Rig {
+    let mut rig = Rig::with(&["logs/*.log"], |dir, config| {
+        config.follow_roots = vec![dir.join("r1"), dir.join("r2")];
+        for sub in ["logs", "r1", "r2"] {
+            fs::create_dir(dir.join(sub)).unwrap();
+        }
+    });
+    symlink("../r1/x.log", rig.path("logs/app.log")).unwrap();
+    rig.append("r1/x.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    lead_to(&mut rig, "r2/x.log", "two\n");
+    rig
+}
+
+/// The link leads there from now on, and did so for a while.
+fn lead_to(rig: &mut Rig, target: &str, text: &str) {
+    rig.append(target, text);
+    symlink(rig.path(target), rig.path("logs/new")).unwrap();
+    rig.rename("logs/new", "logs/app.log");
+    rig.until(|rig| rig.texts().concat().contains(text));
+    rig.follower.links.age(GRACE_OVER_NS);
+}
+
+#[test]
+fn what_is_made_where_a_link_led_before_is_nothing_of_it() {
+    let happens: [fn(&Rig); 3] = [
+        |rig| fs::remove_file(rig.path("r1/x.log")).unwrap(),
+        |rig| {
+            rig.append("r1/x.log", "more\n");
+            rig.rename("r1/x.log", "r1/x.log.1");
+        },
+        |rig| {
+            // Made and rotated away, and looked for.
+            rig.append("r1/x.log.7", "of another program\n");
+            super::overflow::overflow(rig, "logs");
+            rig.rename("r2/x.log", "r2/x.log.1");
+            rig.append("r2/x.log", "three\n");
+            rig.rename("r1/x.log", "r1/y");
+        },
+    ];
+    for (case, happens) in happens.into_iter().enumerate() {
+        let mut rig = moved_on();
+        rig.follower.rescan();
+        happens(&rig);
+        rig.append("r1/x.log", "of another program\n");
+        rig.append("r2/x.log", "last\n");
+        rig.until(|rig| rig.texts().concat().contains("last"));
+        let texts = rig.texts().concat();
+        assert!(!texts.contains("of another"), "{case}: {texts}");
+        assert_eq!(texts.contains("more"), case == 1, "{texts}");
+        assert_eq!(rig.lost(), [], "{case}");
+    }
+}
+
+#[test]
+fn a_place_where_a_link_led_before_is_forgotten_with_the_last_file_of_it() {
+    let mut rig = moved_on();
+    for day in 1..5 {
+        lead_to(&mut rig, &format!("r2/x-{day}"), &format!("day {day}\n"));
+    }
+    rig.follower.rescan();
+    assert_eq!(rig.follower.links.places(), 6, "their files are followed");
+    rig.rename("r1/x.log", "r1/x.log.1");
+    for name in ["r2/x.log", "r2/x-1", "r2/x-2", "r2/x-3"] {
+        fs::remove_file(rig.path(name)).unwrap();
+    }
+    rig.until(|rig| rig.count(is_forgotten) == 4);
+    rig.follower.rescan();
+    assert_eq!(rig.follower.links.places(), 2, "one was rotated");
+    assert_eq!(rig.lost(), []);
+}
