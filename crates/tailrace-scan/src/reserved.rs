@@ -8,7 +8,7 @@ use tailrace_model::json::Kind;
 use tailrace_model::reserved::Reserved;
 use tailrace_model::{severity, time};
 
-use crate::columns::Cell;
+use crate::columns::{Cell, state};
 use crate::config::Type;
 use crate::convert;
 use crate::plan::KeyList;
@@ -45,7 +45,7 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
             Reserved::SeverityNumber => {
                 let number = severity_number(row);
                 if number > 0 {
-                    set_text(row, column, Kind::Integer, &number.to_string());
+                    set_integer(row, column, i64::from(number));
                 }
             }
             Reserved::Timestamp => {
@@ -76,9 +76,9 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
 }
 
 /// The value of the first key of the list of which the record has one.
-fn candidate<'a>(row: &'a Row<'_, '_>, list: KeyList) -> Option<Cell<'a>> {
+fn candidate<'a>(row: &'a Row<'_, '_>, list: KeyList) -> Option<(Kind, &'a str)> {
     let candidate = row.candidates[list as usize]?;
-    Some(candidate.value.cell(&row.record, &row.rows.side))
+    Some(candidate.value.text(&row.record, &row.rows.side))
 }
 
 /// Says whether there is one.
@@ -95,8 +95,8 @@ fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: KeyList) -> bool {
 
 /// The time in the record; one that cannot be read is counted.
 fn own_time(row: &mut Row<'_, '_>) -> Option<i64> {
-    let cell = candidate(row, KeyList::Timestamp)?;
-    let time_ns = convert::timestamp(cell.kind, cell.text, row.rows.plan.offset_s);
+    let (kind, text) = candidate(row, KeyList::Timestamp)?;
+    let time_ns = convert::timestamp(kind, text, row.rows.plan.offset_s);
     row.rows.stats.type_mismatches += u64::from(time_ns.is_none());
     time_ns
 }
@@ -104,20 +104,12 @@ fn own_time(row: &mut Row<'_, '_>) -> Option<i64> {
 /// 1 to 24 as the record says it, else from its level, else 0.
 fn severity_number(row: &Row<'_, '_>) -> u8 {
     let stated = candidate(row, KeyList::SeverityNumber)
-        .and_then(|cell| convert::int64(cell.kind, cell.text))
+        .and_then(|(kind, text)| convert::int64(kind, text))
         .and_then(|number| u8::try_from(number).ok())
         .filter(|number| (1..=24).contains(number));
     stated.unwrap_or_else(|| match candidate(row, KeyList::Severity) {
-        Some(Cell {
-            kind: Kind::String,
-            text,
-            ..
-        }) => severity::number_of_text(text),
-        Some(Cell {
-            kind: Kind::Integer,
-            text,
-            ..
-        }) => text.parse().map_or(0, severity::number_of_integer),
+        Some((Kind::String, text)) => severity::number_of_text(text),
+        Some((Kind::Integer, text)) => text.parse().map_or(0, severity::number_of_integer),
         _ => 0,
     })
 }
@@ -126,12 +118,21 @@ fn severity_number(row: &Row<'_, '_>) -> u8 {
 fn set_time(row: &mut Row<'_, '_>, column: usize, time_ns: i64) {
     match row.rows.plan.types[column] {
         Type::Timestamp => row.rows.columns[column].set_timestamp(row.row, time_ns),
-        Type::Int64 | Type::Float64 => set_text(row, column, Kind::Integer, &time_ns.to_string()),
+        Type::Int64 | Type::Float64 => set_integer(row, column, time_ns),
         Type::Open | Type::Value | Type::Text | Type::Boolean => {
             let mut text = Vec::new();
             time::write_rfc3339(time_ns, &mut text);
             set_text(row, column, Kind::String, &String::from_utf8_lossy(&text));
         }
+    }
+}
+
+fn set_integer(row: &mut Row<'_, '_>, column: usize, value: i64) {
+    match row.rows.columns[column].integer_slots(row.row + 1) {
+        Some((values, states)) => {
+            (values[row.row], states[row.row]) = (value, state(Kind::Integer));
+        }
+        None => set_text(row, column, Kind::Integer, &value.to_string()),
     }
 }
 

@@ -291,6 +291,16 @@ impl Value {
         }
     }
 
+    /// What it is, and its text.
+    #[inline]
+    pub(crate) fn text<'a>(&self, record: &RecordText<'a>, side: &'a Side) -> (Kind, &'a str) {
+        let text = match self.origin {
+            Origin::Record { start, end } => &record.text()[start..end],
+            Origin::Side(text) => side.text(text),
+        };
+        (self.kind, text)
+    }
+
     /// The value, ready for columns.
     #[inline]
     pub(crate) fn cell<'a>(&self, record: &RecordText<'a>, side: &'a Side) -> Cell<'a> {

@@ -56,6 +56,14 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     // It takes `b IS TRUE` for one that may be NULL, where it planned one that cannot be.
     settings.execution.skip_physical_aggregate_schema_check = true;
+    // Where almost every row is a group, that is known after so many rows of a part of a file; by default only after
+    // 100,000 have been grouped in vain.
+    settings
+        .execution
+        .skip_partial_aggregation_probe_rows_threshold = 20_000;
+    settings
+        .execution
+        .skip_partial_aggregation_probe_ratio_threshold = 0.9;
     footers::configure(&mut settings.execution.parquet);
     // What is kept for merging sorted rows from disk is a part of what is granted.
     let granted = options.memory_bytes / (16 * partitions);
