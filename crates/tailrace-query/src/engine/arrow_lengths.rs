@@ -69,7 +69,7 @@ pub(super) fn with_footer(input: &Input) -> Result<Schema> {
         .ok_or_else(|| anyhow!("its footer is damaged"))
 }
 
-/// Checks the messages of a stream.
+/// Checks the messages of a stream, and that it has an end: one that was cut between two messages would look like a shorter one.
 ///
 /// # Errors
 ///
@@ -80,19 +80,20 @@ pub(super) fn of_stream(path: &Path) -> Result<()> {
     let mut file = BufReader::new(file);
     let mut metadata = Vec::new();
     let mut at = 0;
-    while at < size {
+    loop {
         let mut head = [0; 4];
-        ensure!(size - at >= 8, CUT);
+        ensure!(size - at >= 4, CUT);
         file.read_exact(&mut head)?;
         at += 4;
         if head == MESSAGE {
+            ensure!(size - at >= 4, CUT);
             file.read_exact(&mut head)?;
             at += 4;
         }
         let len = u32::from_le_bytes(head);
         if len == 0 {
             // The stream's end.
-            break;
+            return Ok(());
         }
         at += u64::from(len);
         ensure!(at <= size, CUT);
@@ -106,5 +107,4 @@ pub(super) fn of_stream(path: &Path) -> Result<()> {
         at += body as u64;
         file.seek_relative(body)?;
     }
-    Ok(())
 }
