@@ -5,9 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::record_batch::RecordBatch;
-use arrow::util::display::array_value_to_string;
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 use tailrace_query::{Counts, Engine, Error, Input, Options, Type, expand};
