@@ -4,25 +4,18 @@
 //! lose the zeros.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Read;
-use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail, ensure};
 use arrow::array::{Array, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use arrow_csv::reader::Format;
 use csv::{ByteRecord, Position, ReaderBuilder};
-use object_store::ObjectStoreExt;
 
 use crate::csv_quotes::Quotes;
 use crate::error::{CSV_LINE, Error};
 use crate::input::Input;
 use crate::kind::has_tabs;
-use crate::store;
 
 /// Rows that types come from.
 const ROWS_SAMPLED: usize = 1000;
@@ -32,7 +25,9 @@ const HEAD_BYTES_OF_MANY: u64 = 128 << 10;
 /// More is read where rows are long, up to this.
 const HEAD_BYTES_MAX: u64 = 16 << 20;
 
-const QUOTES: &str = "a value that begins with a quote ends with one; a quote within it is doubled";
+/// What helps where a quote is not closed.
+pub(crate) const QUOTES: &str =
+    "a value that begins with a quote ends with one; a quote within it is doubled";
 
 /// What the first rows tell of a column.
 #[derive(Clone, Debug)]
@@ -93,7 +88,7 @@ impl Head {
             false => (HEAD_BYTES, ROWS_SAMPLED),
         };
         let name = input.name();
-        let mut bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
+        let mut bytes = beginning(input, size)?;
         if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
             return Err(Error::failure(format!(
                 "{name}: a compressed table cannot be read; decompress it first"
@@ -105,16 +100,13 @@ impl Head {
                 ..Error::failure(format!("{name}: it is {encoding}, not UTF-8"))
             });
         }
-        let delimiter = match has_tabs(&name) {
-            true => b'\t',
-            false => delimiter(&bytes),
-        };
+        let delimiter = delimiter_of(&name, &bytes);
         // The first line, and the last row, of which there may be more.
         let count = rows_min + 2;
         let mut rows = first_rows(&bytes, delimiter, count);
         while bytes.len() as u64 == size && rows.len() < count && size < HEAD_BYTES_MAX {
             size = (size * 4).min(HEAD_BYTES_MAX);
-            bytes = beginning(input, size).map_err(|error| Error::failed(&error))?;
+            bytes = beginning(input, size)?;
             rows = first_rows(&bytes, delimiter, count);
         }
         let is_cut = bytes.len() as u64 == size;
@@ -127,7 +119,7 @@ impl Head {
         if let Some(line) = unclosed {
             return Err(Error {
                 hint: Some(QUOTES.to_owned()),
-                ..Error::failure(format!("{name}: the quote in line {line} is not closed"))
+                ..Error::failure(format!("{name}: {}", Quotes::not_closed(line)))
             });
         }
         if is_cut {
@@ -179,55 +171,16 @@ fn common(a: &DataType, b: &DataType) -> DataType {
 }
 
 /// The first bytes of a file.
-pub(crate) fn beginning(input: &Input, size: u64) -> anyhow::Result<Vec<u8>> {
-    let name = input.name();
-    let mut bytes = Vec::new();
-    match input {
-        Input::Object(object) => {
-            let end = object.meta.size.min(size);
-            if end > 0 {
-                bytes = part_of(input, 0..end).with_context(|| name)?;
-            }
-        }
-        Input::File(path) => {
-            ensure!(
-                !input.is_stream(),
-                "{name}: a table is read twice, which a pipe cannot be"
-            );
-            let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
-            let read = file.take(size).read_to_end(&mut bytes);
-            read.with_context(|| format!("{name}: cannot be read"))?;
-        }
-        Input::Stdin => bail!("standard input is no table"),
-    }
-    Ok(bytes)
+fn beginning(input: &Input, size: u64) -> Result<Vec<u8>, Error> {
+    let bytes = input.beginning(size);
+    bytes.map_err(|error| Error::failed(&error))
 }
 
-/// The bytes that a file or an object has.
-pub(crate) fn size_of(input: &Input) -> anyhow::Result<u64> {
-    match input {
-        Input::Object(object) => Ok(object.meta.size),
-        Input::File(path) => Ok(std::fs::metadata(path)?.len()),
-        Input::Stdin => bail!("standard input is no table"),
-    }
-}
-
-/// A part of a file or an object, within its size.
-pub(crate) fn part_of(input: &Input, range: Range<u64>) -> anyhow::Result<Vec<u8>> {
-    match input {
-        Input::Object(object) => {
-            let objects = Arc::clone(&object.store.objects);
-            let location = object.meta.location.clone();
-            let read = async move { objects.get_range(&location, range).await };
-            let read = store::wait(read)?.map_err(|error| anyhow!("{}", store::said(&error)));
-            Ok(read?.to_vec())
-        }
-        Input::File(path) => {
-            let mut bytes = vec![0; (range.end - range.start) as usize];
-            File::open(path)?.read_exact_at(&mut bytes, range.start)?;
-            Ok(bytes)
-        }
-        Input::Stdin => bail!("standard input is no table"),
+/// What the fields of a file with this beginning are parted by.
+pub(crate) fn delimiter_of(name: &str, bytes: &[u8]) -> u8 {
+    match has_tabs(name) {
+        true => b'\t',
+        false => delimiter(bytes),
     }
 }
 
@@ -254,7 +207,7 @@ fn other_encoding(bytes: &[u8]) -> Option<&'static str> {
     is_utf16.then_some("UTF-16")
 }
 
-/// At least so many rows, if there are, and all that begin where every file is looked at.
+/// All rows that begin within the first [`HEAD_BYTES`], and as many behind them as make `count`; fewer if these bytes have no more.
 fn first_rows(bytes: &[u8], delimiter: u8, count: usize) -> Vec<ByteRecord> {
     let reader = ReaderBuilder::new()
         .delimiter(delimiter)

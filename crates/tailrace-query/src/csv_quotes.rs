@@ -19,23 +19,36 @@ pub(crate) struct Quotes {
     lines: u64,
     /// The line of a quote that no other has closed.
     begun_in: Option<u64>,
+    /// There was no byte yet, so that the next ones may be the mark of UTF-8.
+    is_new: bool,
 }
 
 impl Quotes {
-    fn new(delimiter: u8) -> Quotes {
+    pub(crate) fn new(delimiter: u8) -> Quotes {
         Quotes {
             delimiter,
             before: b'\n',
             is_closed: false,
             lines: 0,
             begun_in: None,
+            is_new: true,
         }
+    }
+
+    /// The line of a quote that is not closed by now.
+    pub(crate) fn unclosed_line(&self) -> Option<u64> {
+        self.begun_in
+    }
+
+    /// What is said of one.
+    pub(crate) fn not_closed(line: u64) -> String {
+        format!("the quote in line {line} is not closed")
     }
 
     /// The line of a quote that is not closed, in all bytes of a file.
     pub(crate) fn unclosed(bytes: &[u8], delimiter: u8) -> Option<u64> {
         let mut quotes = Quotes::new(delimiter);
-        quotes.add(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+        quotes.add(bytes);
         quotes.begun_in
     }
 
@@ -59,8 +72,28 @@ impl Quotes {
         }
     }
 
-    /// Goes on with the next bytes.
-    fn add(&mut self, bytes: &[u8]) {
+    /// Goes on with the next bytes up to the end of a record, and gives how many those are; with all of them if there is none.
+    pub(crate) fn end_of_record(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut from = 0;
+        for at in memchr::memchr_iter(b'\n', bytes) {
+            self.add(&bytes[from..=at]);
+            from = at + 1;
+            if self.begun_in.is_none() {
+                return Some(from);
+            }
+        }
+        self.add(&bytes[from..]);
+        None
+    }
+
+    /// Goes on with the next bytes. The mark of UTF-8 is not cut.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let is_new = self.is_new;
+        self.is_new &= bytes.is_empty();
+        let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
+            Some(others) if is_new => others,
+            _ => bytes,
+        };
         let mut from = 0;
         // Where the quote that closed a value last is followed.
         let mut behind = self.is_closed.then_some(0);

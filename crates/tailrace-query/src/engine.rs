@@ -50,6 +50,7 @@ pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
 pub use self::temporary::Temporary;
 use crate::casts_apart::apart;
+use crate::compared_decimals::with_room;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::group_keys::written_out;
@@ -169,7 +170,7 @@ impl Engine {
         check_offsets(&plan)?;
         check_plan(&plan, sql)?;
         let plan = paired(plan).and_then(told_apart).and_then(answered);
-        let plan = plan.map_err(refused)?;
+        let plan = plan.and_then(with_room).map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
     }
 

@@ -1,14 +1,17 @@
 //! Where the lines of a query come from.
 
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail, ensure};
+use object_store::ObjectStoreExt;
 use tailrace_inputs::Contents;
 
-use crate::store::object::Object;
+use crate::store::{self, object::Object};
 
 /// Where lines come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +68,62 @@ impl Input {
         };
         let contents = opened.with_context(|| format!("{name}: cannot be read"))?;
         Ok(Lines { contents, name })
+    }
+}
+
+/// Parts of what can be read more than once.
+impl Input {
+    /// The first bytes, up to this size.
+    pub(crate) fn beginning(&self, size: u64) -> anyhow::Result<Vec<u8>> {
+        let name = self.name();
+        let mut bytes = Vec::new();
+        match self {
+            Input::Object(object) => {
+                let end = object.meta.size.min(size);
+                if end > 0 {
+                    bytes = self.part(0..end).with_context(|| name)?;
+                }
+            }
+            Input::File(path) => {
+                ensure!(
+                    !self.is_stream(),
+                    "{name}: a table is read twice, which a pipe cannot be"
+                );
+                let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+                let read = file.take(size).read_to_end(&mut bytes);
+                read.with_context(|| format!("{name}: cannot be read"))?;
+            }
+            Input::Stdin => bail!("standard input is no table"),
+        }
+        Ok(bytes)
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn size(&self) -> anyhow::Result<u64> {
+        match self {
+            Input::Object(object) => Ok(object.meta.size),
+            Input::File(path) => Ok(std::fs::metadata(path)?.len()),
+            Input::Stdin => bail!("standard input is no table"),
+        }
+    }
+
+    /// A part of the bytes, within the size.
+    pub(crate) fn part(&self, range: Range<u64>) -> anyhow::Result<Vec<u8>> {
+        match self {
+            Input::Object(object) => {
+                let objects = Arc::clone(&object.store.objects);
+                let location = object.meta.location.clone();
+                let read = async move { objects.get_range(&location, range).await };
+                let read = store::wait(read)?.map_err(|error| anyhow!("{}", store::said(&error)));
+                Ok(read?.to_vec())
+            }
+            Input::File(path) => {
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                File::open(path)?.read_exact_at(&mut bytes, range.start)?;
+                Ok(bytes)
+            }
+            Input::Stdin => bail!("standard input is no table"),
+        }
     }
 }
 

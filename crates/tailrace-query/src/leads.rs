@@ -4,8 +4,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, NullTreatment,
-    ObjectName, UnaryOperator, Value, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowType,
+    self, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, NullTreatment, ObjectName, UnaryOperator,
+    Value, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowType,
 };
 use tailrace_sql::walk::expressions_mut;
 
@@ -15,15 +16,20 @@ use crate::error::{Error, place_of};
 ///
 /// # Errors
 ///
-/// The window of one has a name, so that it cannot be given a frame.
+/// The window of one has a name, so that it cannot be given a frame; or how many rows further one looks is not known.
 pub(crate) fn as_nth_values(query: &mut ast::Query) -> Result<(), Error> {
     let mut error = None;
     let _ = expressions_mut(query, &mut |expr| {
         let Expr::Function(called) = expr else {
             return ControlFlow::Continue(());
         };
-        let Some(rows) = rows_ahead(called) else {
-            return ControlFlow::Continue(());
+        let rows = match ahead(called) {
+            Ahead::Right => return ControlFlow::Continue(()),
+            Ahead::Rows(rows) => rows,
+            Ahead::Unknown => {
+                error = Some(unknown(called));
+                return ControlFlow::Break(());
+            }
         };
         match &mut called.over {
             Some(WindowType::WindowSpec(window)) if window.window_name.is_none() => {
@@ -54,36 +60,83 @@ pub(crate) fn as_nth_values(query: &mut ast::Query) -> Result<(), Error> {
     error.map_or(Ok(()), Err)
 }
 
-/// How many rows further a call looks that leaves out NULLs: one row further DataFusion is right.
-fn rows_ahead(called: &Function) -> Option<u64> {
-    let FunctionArguments::List(list) = &called.args else {
-        return None;
-    };
-    let name = called.name.0.last()?.as_ident()?.value.to_ascii_lowercase();
-    if called.null_treatment != Some(NullTreatment::IgnoreNulls)
-        || !matches!(list.args.len(), 2 | 3)
-    {
-        return None;
-    }
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(offset)) = &list.args[1] else {
-        return None;
-    };
-    let rows = match name.as_str() {
-        "lead" => whole(offset)?,
-        "lag" => whole(offset)?.checked_neg()?,
-        _ => return None,
-    };
-    u64::try_from(rows).ok().filter(|rows| *rows > 1)
+/// How many rows further a call looks that leaves out NULLs.
+enum Ahead {
+    /// One row, or backwards, where DataFusion is right; or it is another call.
+    Right,
+    /// More of them.
+    Rows(u64),
+    /// It may be more.
+    Unknown,
 }
 
-/// The value of a whole number that is written out.
+fn ahead(called: &Function) -> Ahead {
+    let FunctionArguments::List(list) = &called.args else {
+        return Ahead::Right;
+    };
+    let name = called.name.0.last().and_then(|part| part.as_ident());
+    let name = name.map(|name| name.value.to_ascii_lowercase());
+    let is_lead = match name.as_deref() {
+        Some("lead") => true,
+        Some("lag") => false,
+        _ => return Ahead::Right,
+    };
+    let within = list.clauses.iter().find_map(|clause| match clause {
+        FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => Some(*treatment),
+        _ => None,
+    });
+    let leaves_out = called.null_treatment.or(within) == Some(NullTreatment::IgnoreNulls);
+    if !leaves_out || !matches!(list.args.len(), 2 | 3) {
+        return Ahead::Right;
+    }
+    let rows = match &list.args[1] {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(offset)) => whole(offset),
+        _ => None,
+    };
+    let rows = match is_lead {
+        true => rows,
+        false => rows.and_then(i64::checked_neg),
+    };
+    match rows {
+        None => Ahead::Unknown,
+        Some(rows) if rows > 1 => Ahead::Rows(rows.unsigned_abs()),
+        Some(_) => Ahead::Right,
+    }
+}
+
+/// The value of a constant whole number.
 fn whole(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Nested(inner) => whole(inner),
-        Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => whole(expr)?.checked_neg(),
+        Expr::UnaryOp { op, expr } => match op {
+            UnaryOperator::Minus => whole(expr)?.checked_neg(),
+            UnaryOperator::Plus => whole(expr),
+            _ => None,
+        },
+        Expr::BinaryOp { left, op, right } => {
+            let (left, right) = (whole(left)?, whole(right)?);
+            match op {
+                BinaryOperator::Plus => left.checked_add(right),
+                BinaryOperator::Minus => left.checked_sub(right),
+                BinaryOperator::Multiply => left.checked_mul(right),
+                BinaryOperator::Divide => left.checked_div(right),
+                BinaryOperator::Modulo => left.checked_rem(right),
+                _ => None,
+            }
+        }
+        Expr::Cast {
+            expr, data_type, ..
+        } => {
+            let is_whole = matches!(
+                data_type,
+                DataType::BigInt(_)
+                    | DataType::Int(_)
+                    | DataType::Integer(_)
+                    | DataType::SmallInt(_)
+                    | DataType::TinyInt(_)
+            );
+            whole(expr).filter(|_| is_whole)
+        }
         Expr::Value(value) => match &value.value {
             Value::Number(number, _) => number.parse().ok(),
             _ => None,
@@ -99,6 +152,7 @@ fn or_else(called: Function, default: FunctionArg) -> Expr {
     (either.over, either.null_treatment) = (None, None);
     if let FunctionArguments::List(list) = &mut either.args {
         list.args = vec![unnamed(Expr::Function(called)), default];
+        list.clauses.clear();
     }
     Expr::Function(either)
 }
@@ -116,5 +170,15 @@ fn refused(called: &Function) -> Error {
         place: place_of(called),
         hint: Some("write the window itself behind OVER".to_owned()),
         ..Error::usage("lead with IGNORE NULLS of more than one row needs a window without a name")
+    }
+}
+
+fn unknown(called: &Function) -> Error {
+    Error {
+        place: place_of(called),
+        hint: Some("write the number itself, as in `lead(x, 2) IGNORE NULLS`".to_owned()),
+        ..Error::usage(
+            "lead and lag with IGNORE NULLS need a number of rows that is known before the query runs",
+        )
     }
 }

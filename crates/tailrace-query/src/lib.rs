@@ -10,6 +10,7 @@ mod archive;
 mod arguments;
 mod bounds;
 mod casts_apart;
+mod compared_decimals;
 mod csv_head;
 mod csv_quotes;
 mod describe;

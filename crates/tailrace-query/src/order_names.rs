@@ -1,15 +1,18 @@
 //! Names in expressions of ORDER BY. By SQL they are columns of the tables, and a name by itself may be one of the result. DataFusion 55 takes
 //! all of them for columns of the result first, which gives another order, and with LIMIT other rows.
 
+mod outputs;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
-    Visitor, VisitorMut,
+    self, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor,
+    VisitorMut,
 };
 use tailrace_sql::walk::{walk, walk_mut};
 
+use self::outputs::Known;
 use crate::error::{Error, place_of};
 
 /// Gives expressions of ORDER BY that are columns of the result the names of these, and refuses those with a name that is both a column
@@ -22,13 +25,8 @@ pub(crate) fn of_the_result(
     query: &mut ast::Query,
     tables: &HashMap<String, Vec<String>>,
 ) -> Result<(), Error> {
-    let mut with = With::default();
-    let _ = walk(query, &mut with);
     let mut orders = Orders {
-        known: Known {
-            tables,
-            with: with.0,
-        },
+        known: vec![Known::new(tables)],
         error: None,
     };
     let _ = walk_mut(query, &mut orders);
@@ -36,7 +34,8 @@ pub(crate) fn of_the_result(
 }
 
 struct Orders<'t> {
-    known: Known<'t>,
+    /// The tables that each query around has, and those of files.
+    known: Vec<Known<'t>>,
     error: Option<Error>,
 }
 
@@ -44,6 +43,9 @@ impl VisitorMut for Orders<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+        if let Some(around) = self.known.last() {
+            self.known.push(around.within(query));
+        }
         let (SetExpr::Select(select), Some(order)) = (&*query.body, &mut query.order_by) else {
             return ControlFlow::Continue(());
         };
@@ -56,9 +58,23 @@ impl VisitorMut for Orders<'_> {
             None => ControlFlow::Continue(()),
         }
     }
+
+    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+        self.known.pop();
+        ControlFlow::Continue(())
+    }
 }
 
 impl Orders<'_> {
+    /// Whether a SELECT has a column of this name to read; `None`: nobody knows.
+    fn is_column(&self, select: &Select, name: &str) -> Option<bool> {
+        if parts_of(select).iter().any(|part| part.value == name) {
+            return Some(true);
+        }
+        let outputs = self.known.last()?.of_tables(&select.from);
+        outputs.has(name)
+    }
+
     fn refusal(&self, select: &Select, keys: &mut [OrderByExpr]) -> Option<Error> {
         let computed: Vec<(&Expr, &Ident)> =
             select.projection.iter().filter_map(computed).collect();
@@ -75,7 +91,7 @@ impl Orders<'_> {
             }
             let doubtful = names(&key.expr).into_iter().find(|name| {
                 let is_computed = computed.iter().any(|(_, alias)| alias.value == name.value);
-                is_computed && self.known.is_column(select, &name.value)
+                is_computed && self.is_column(select, &name.value) != Some(false)
             });
             let Some(name) = doubtful else { continue };
             match computed.iter().find(|(expr, _)| **expr == key.expr) {
@@ -89,9 +105,14 @@ impl Orders<'_> {
                     return Some(Error {
                         place: place_of(&Expr::Identifier(name.clone())),
                         hint: Some("give the computed column another name".to_owned()),
-                        ..Error::usage(format!(
-                            "`{name}` in an expression of ORDER BY is a column, and a computed one of the result"
-                        ))
+                        ..Error::usage(match self.is_column(select, &name.value) {
+                            Some(_) => format!(
+                                "`{name}` in an expression of ORDER BY is a column, and a computed one of the result"
+                            ),
+                            None => format!(
+                                "`{name}` in an expression of ORDER BY may be a column, and is a computed one of the result"
+                            ),
+                        })
                     });
                 }
             }
@@ -110,127 +131,7 @@ impl Orders<'_> {
         name.quote_style.is_none()
             && name.value.eq_ignore_ascii_case("all")
             && !select.projection.iter().any(is_named)
-            && !self.known.is_column(select, &name.value)
-    }
-}
-
-/// What is known of the columns of tables.
-struct Known<'t> {
-    tables: &'t HashMap<String, Vec<String>>,
-    /// The columns of those of WITH.
-    with: HashMap<String, Outputs>,
-}
-
-impl Known<'_> {
-    /// Whether a SELECT has a column of this name to read, or may have.
-    fn is_column(&self, select: &Select, name: &str) -> bool {
-        let tables = select.from.iter().flat_map(|from| {
-            let joined = from.joins.iter().map(|join| &join.relation);
-            std::iter::once(&from.relation).chain(joined)
-        });
-        let mut tables = tables;
-        let is_named = |part: &Ident| part.value == name;
-        tables.any(|table| self.has(table, name)) || parts_of(select).iter().any(is_named)
-    }
-
-    fn has(&self, table: &TableFactor, name: &str) -> bool {
-        let (alias, columns) = match table {
-            TableFactor::Table {
-                name: path, alias, ..
-            } => {
-                let last = path.0.last().and_then(|part| part.as_ident());
-                let last = last.map_or("", |last| last.value.as_str());
-                let columns = match (self.tables.get(last), self.with.get(last)) {
-                    (_, Some(outputs)) => outputs.clone(),
-                    (Some(columns), None) => Outputs {
-                        names: columns.clone(),
-                        has_more: false,
-                    },
-                    (None, None) => Outputs::UNKNOWN,
-                };
-                (alias, columns)
-            }
-            TableFactor::Derived {
-                subquery, alias, ..
-            } => (alias, outputs(subquery)),
-            _ => (&None, Outputs::UNKNOWN),
-        };
-        let renamed = alias.iter().flat_map(|alias| &alias.columns);
-        let mut renamed = renamed.map(|column| column.name.value.as_str()).peekable();
-        if renamed.peek().is_some() {
-            return renamed.any(|column| column == name);
-        }
-        let mut of_files = self.tables.values().flatten();
-        columns.names.iter().any(|column| column == name)
-            || columns.has_more && of_files.any(|column| column == name)
-    }
-}
-
-/// The tables of WITH, anywhere in a query.
-#[derive(Default)]
-struct With(HashMap<String, Outputs>);
-
-impl Visitor for With {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            let renamed = table.alias.columns.iter();
-            let renamed: Vec<_> = renamed.map(|column| column.name.value.clone()).collect();
-            let columns = match renamed.is_empty() {
-                true => outputs(&table.query),
-                false => Outputs {
-                    names: renamed,
-                    has_more: false,
-                },
-            };
-            self.0.insert(table.alias.name.value.clone(), columns);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// The names of the columns of a query.
-#[derive(Clone, Debug)]
-struct Outputs {
-    /// Those that are written out.
-    names: Vec<String>,
-    /// There may be others, of the files.
-    has_more: bool,
-}
-
-impl Outputs {
-    const UNKNOWN: Outputs = Outputs {
-        names: Vec::new(),
-        has_more: true,
-    };
-}
-
-fn outputs(query: &Query) -> Outputs {
-    outputs_of(&query.body)
-}
-
-/// As [`outputs`]. Those of a UNION are called as in its first query.
-fn outputs_of(body: &SetExpr) -> Outputs {
-    let select = match body {
-        SetExpr::Select(select) => select,
-        SetExpr::Query(query) => return outputs(query),
-        SetExpr::SetOperation { left, .. } => return outputs_of(left),
-        _ => return Outputs::UNKNOWN,
-    };
-    let name = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(path)) => {
-            path.last().map(|name| name.value.clone())
-        }
-        SelectItem::UnnamedExpr(expr) => Some(expr.to_string()),
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
-        _ => None,
-    };
-    let names: Vec<String> = select.projection.iter().filter_map(name).collect();
-    Outputs {
-        has_more: names.len() < select.projection.len(),
-        names,
+            && self.is_column(select, &name.value) != Some(true)
     }
 }
 

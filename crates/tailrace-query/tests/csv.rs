@@ -3,9 +3,13 @@
 
 mod asked;
 
+use std::io::Write as _;
 use std::path::Path;
 
-use tailrace_query::{Error, Options, Type};
+use arrow::array::Array;
+use arrow::util::display::array_value_to_string;
+use tailrace_query::{Engine, Error, Options, Type};
+use tokio::runtime::Runtime;
 
 use asked::ask;
 
@@ -340,5 +344,128 @@ fn later_times_and_dates_are_not_cut() {
         let told = many("2026-01-01", later);
         let expected = format!("the value '{later}' in the column `t` of a CSV file is no date");
         assert!(told.starts_with(&expected), "{told}");
+    }
+}
+
+/// Pasted, as they come from elsewhere: in a file they are texts. Planning took a time that grew with the square of their number.
+#[test]
+fn thousands_of_wide_numbers_are_looked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = |n: u32| format!("1844674407370955{n:04}");
+    let lines: String = (1000..1010).map(|n| format!("{}\n", id(n))).collect();
+    std::fs::write(dir.path().join("a.csv"), format!("id\n{lines}7\n")).unwrap();
+    let list: Vec<String> = (1005..6005).map(id).collect();
+    let started = std::time::Instant::now();
+    let sql = format!(
+        "SELECT count(*) AS n FROM 'DIR/a.csv' WHERE id IN (7, {})",
+        list.join(", ")
+    );
+    assert_eq!(rows_in(dir.path(), &sql), "{\"n\":6}\n");
+    let took = started.elapsed().as_secs();
+    assert!(took < 10, "{took} s");
+}
+
+/// A table is read as long as it was when reading began.
+#[test]
+fn a_csv_file_that_becomes_shorter_is_an_error_and_one_that_grows_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.csv");
+    let text = format!("a,b\n{}", format!("1,{}\n", "x".repeat(96)).repeat(200_000));
+    let sql = format!("SELECT a FROM '{}'", path.display());
+    for grows in [true, false] {
+        std::fs::write(&path, &text).unwrap();
+        let (mut rows, mut is_first) = (0, true);
+        let ended = Runtime::new().unwrap().block_on(async {
+            let engine = Engine::new(Options::default()).unwrap();
+            let plan = engine.plan(&sql, &[]).await.unwrap();
+            let read = plan.run(|batch| {
+                rows += batch.num_rows();
+                if std::mem::take(&mut is_first) && !grows {
+                    std::fs::write(&path, "a,b\n").unwrap();
+                }
+                if grows {
+                    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+                    file.write_all(&text.as_bytes()[4..]).unwrap();
+                }
+                true
+            });
+            read.await
+        });
+        match ended {
+            Ok(_) => assert!(grows && rows == 200_000, "{rows} rows"),
+            Err(error) => {
+                let said = error.to_string();
+                assert!(
+                    !grows && said.contains("a.csv: became shorter while"),
+                    "{said}"
+                );
+            }
+        }
+    }
+}
+
+/// Its rows would be those of two files.
+#[test]
+fn a_csv_file_that_is_written_again_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.csv");
+    let rows = |digit: &str, count| format!("a,b\n{}", format!("1{digit},x\n").repeat(count));
+    std::fs::write(&path, rows("1", 400_000)).unwrap();
+    let sql = format!("SELECT a FROM '{}'", path.display());
+    let mut is_first = true;
+    let ended = Runtime::new().unwrap().block_on(async {
+        let engine = Engine::new(Options::default()).unwrap();
+        let plan = engine.plan(&sql, &[]).await.unwrap();
+        let read = plan.run(|_| {
+            if std::mem::take(&mut is_first) {
+                std::fs::write(&path, rows("2", 500_000)).unwrap();
+            }
+            true
+        });
+        read.await
+    });
+    let said = ended.map(drop).unwrap_err().to_string();
+    assert!(said.contains("a.csv: was changed while"), "{said}");
+}
+
+/// A value that is written in pieces is whole, or an error.
+#[test]
+fn a_csv_value_that_is_written_meanwhile_is_not_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.csv");
+    let all = format!("a,b\n{}", "1,x\n".repeat(400_000));
+    let sql = format!("SELECT b FROM '{}'", path.display());
+    for (more, expected) in [("second\"\n3,\"y\n", Some("first\nsecond")), ("", None)] {
+        std::fs::write(&path, &all).unwrap();
+        let (mut is_first, mut last) = (true, String::new());
+        let ended = Runtime::new().unwrap().block_on(async {
+            let engine = Engine::new(Options::default()).unwrap();
+            let plan = engine.plan(&sql, &[]).await.unwrap();
+            // Nothing is read before it runs.
+            std::fs::write(&path, format!("{all}2,\"first\n")).unwrap();
+            let read = plan.run(|batch| {
+                if std::mem::take(&mut is_first) {
+                    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+                    file.write_all(more.as_bytes()).unwrap();
+                }
+                let texts = batch.column(0);
+                last = array_value_to_string(texts, texts.len() - 1).unwrap();
+                true
+            });
+            read.await
+        });
+        match (ended, expected) {
+            (Ok(_), Some(expected)) => assert_eq!(last, expected),
+            (ended, expected) => {
+                let said = ended.map(drop).unwrap_err();
+                assert_eq!(expected, None, "{said}");
+                let name = path.display();
+                assert_eq!(
+                    said.message,
+                    format!("{name}: the quote in line 400002 is not closed")
+                );
+                assert!(said.hint.is_some());
+            }
+        }
     }
 }

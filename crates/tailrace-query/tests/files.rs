@@ -454,45 +454,6 @@ fn a_file_that_becomes_shorter_is_an_error_and_what_is_added_is_not_read() {
     }
 }
 
-/// A table is read as long as it was when reading began.
-#[test]
-fn a_csv_file_that_becomes_shorter_is_an_error_and_one_that_grows_ends() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.csv");
-    let text = format!("a,b\n{}", format!("1,{}\n", "x".repeat(96)).repeat(200_000));
-    let sql = format!("SELECT a FROM '{}'", path.display());
-    for grows in [true, false] {
-        std::fs::write(&path, &text).unwrap();
-        let (mut rows, mut is_first) = (0, true);
-        let ended = runtime().block_on(async {
-            let engine = Engine::new(Options::default()).unwrap();
-            let plan = engine.plan(&sql, &[]).await.unwrap();
-            let read = plan.run(|batch| {
-                rows += batch.num_rows();
-                if std::mem::take(&mut is_first) && !grows {
-                    std::fs::write(&path, "a,b\n").unwrap();
-                }
-                if grows {
-                    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
-                    file.write_all(&text.as_bytes()[4..]).unwrap();
-                }
-                true
-            });
-            read.await
-        });
-        match ended {
-            Ok(_) => assert!(grows && rows == 200_000, "{rows} rows"),
-            Err(error) => {
-                let said = error.to_string();
-                assert!(
-                    !grows && said.contains("a.csv: became shorter while"),
-                    "{said}"
-                );
-            }
-        }
-    }
-}
-
 #[test]
 fn all_columns_are_those_of_the_data() {
     let dir = tempfile::tempdir().unwrap();

@@ -43,6 +43,31 @@ fn functions_of_numbers_refuse_texts() {
 }
 
 #[test]
+fn decimals_are_called_as_a_query_writes_them() {
+    for (compared, ty) in [
+        ("name = 18446744073709551616", "DECIMAL(76, 10)"),
+        ("name IN (5, 18446744073709551616)", "DECIMAL(76, 10)"),
+    ] {
+        check(
+            &format!("SELECT k FROM logs WHERE {compared}"),
+            &format!("the text 'n1' in `name` is no {ty}"),
+            None,
+            &format!("`TRY_CAST(name AS {ty})` gives NULL for such a text"),
+        );
+    }
+    check(
+        "SELECT CAST(name AS DECIMAL(9, 2)) AS n FROM logs",
+        "the text 'n1' in `name` is no DECIMAL(38, 10)",
+        None,
+        "`TRY_CAST(name AS DECIMAL(38, 10))` gives NULL for such a text",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "SELECT TRY_CAST(name AS DECIMAL(76, 20)) AS n, TRY_CAST('7' AS DECIMAL(38, 10)) AS m FROM logs LIMIT 1";
+    let read = ask(dir.path(), sql, Options::default()).unwrap();
+    assert_eq!(read, "{\"m\":7.0000000000}\n");
+}
+
+#[test]
 fn subqueries_are_refused_where_they_cannot_stand() {
     let counted = "as a column it is a count: (SELECT count(*) FROM b WHERE b.k = a.k) > 0";
     let joined = format!(
@@ -428,6 +453,39 @@ fn orders_that_would_be_others_are_refused() {
             "give the computed column another name",
         );
     }
+    // Names that a star passes on.
+    let rows = "WITH w AS (SELECT a AS p, b AS q FROM (VALUES (1, 9), (2, 8)) o(a, b))";
+    for from in [
+        "(SELECT * FROM w) s",
+        "(SELECT w.* FROM w) s",
+        "(SELECT * FROM (SELECT * FROM w) t UNION ALL SELECT 1, 2) s",
+        "(w JOIN (SELECT 9 AS q) u USING (q))",
+    ] {
+        check(
+            &format!("{rows}, v AS (SELECT * FROM {from}) SELECT q AS p FROM v ORDER BY p + 0"),
+            "`p` in an expression of ORDER BY is a column, and a computed one of the result",
+            Some("p + 0"),
+            "give the computed column another name",
+        );
+    }
+    check(
+        "SELECT column2 AS column1 FROM (VALUES (1, 9), (2, 3)) ORDER BY column1 + 0 LIMIT 1",
+        "`column1` in an expression of ORDER BY is a column, and a computed one of the result",
+        Some("column1 + 0"),
+        "give the computed column another name",
+    );
+    check(
+        "SELECT -a AS k FROM (SELECT * ILIKE 'a%' FROM (VALUES (1)) x(a)) s ORDER BY k + 0",
+        "`k` in an expression of ORDER BY may be a column, and is a computed one of the result",
+        Some("k + 0"),
+        "give the computed column another name",
+    );
+    check(
+        "SELECT -x.b AS b FROM (VALUES (1)) x(b) ORDER BY x.b + 0",
+        "`x.b` in ORDER BY is a column, and `b` a computed one of the result",
+        Some("x.b + 0"),
+        "give the computed column another name",
+    );
     check(
         "SELECT k FROM logs ORDER BY ALL",
         "ORDER BY ALL is not supported",
@@ -440,6 +498,24 @@ fn orders_that_would_be_others_are_refused() {
         Some("lead"),
         "write the window itself behind OVER",
     );
+    check(
+        "SELECT lead(k, 1 + 1) IGNORE NULLS OVER w FROM logs WINDOW w AS (ORDER BY k)",
+        "lead with IGNORE NULLS of more than one row needs a window without a name",
+        Some("lead"),
+        "write the window itself behind OVER",
+    );
+    for call in ["lead(k, abs(-2))", "lag(k, '-2')"] {
+        for window in ["w", "(ORDER BY k)"] {
+            check(
+                &format!(
+                    "SELECT {call} IGNORE NULLS OVER {window} FROM logs WINDOW w AS (ORDER BY k)"
+                ),
+                "lead and lag with IGNORE NULLS need a number of rows that is known before the query runs",
+                Some(call),
+                "write the number itself, as in `lead(x, 2) IGNORE NULLS`",
+            );
+        }
+    }
 }
 
 #[test]

@@ -19,7 +19,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit}
 
 use super::csv::url;
 use super::{Engine, arrow_lengths};
-use crate::csv_head::beginning;
 use crate::error::{Error, text_of};
 use crate::input::Input;
 use crate::merge::{merged, named_twice};
@@ -137,7 +136,7 @@ fn grouped(inputs: Vec<Input>) -> anyhow::Result<Vec<Group>> {
 /// Whether a file has a footer, and its columns.
 fn head(input: &Input) -> anyhow::Result<(bool, SchemaRef)> {
     let name = input.name();
-    let bytes = beginning(input, HEAD_BYTES)?;
+    let bytes = input.beginning(HEAD_BYTES)?;
     let has_footer = bytes.starts_with(MARK);
     let schema = match has_footer {
         true => arrow_lengths::with_footer(input).map_err(|error| anyhow!("{name}: {error}"))?,
@@ -166,7 +165,7 @@ fn of_stream(input: &Input, bytes: &[u8]) -> anyhow::Result<SchemaRef> {
         Some(read.ok()?.ok()?.schema())
     };
     let schema = match schema(bytes) {
-        None if bytes.len() as u64 == HEAD_BYTES => schema(&beginning(input, HEAD_BYTES_MAX)?),
+        None if bytes.len() as u64 == HEAD_BYTES => schema(&input.beginning(HEAD_BYTES_MAX)?),
         schema => schema,
     };
     let Some(schema) = schema else {

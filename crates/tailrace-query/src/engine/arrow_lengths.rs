@@ -12,7 +12,6 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::read_footer_length;
 use arrow::ipc::{Block, root_as_footer, root_as_message};
 
-use crate::csv_head::{part_of, size_of};
 use crate::input::Input;
 
 /// The length of the footer and the mark behind it.
@@ -30,9 +29,9 @@ const DAMAGED: &str = "it is damaged: a part of it is longer than the file";
 ///
 /// The file cannot be read, it ends too early, or a part is longer than it.
 pub(super) fn with_footer(input: &Input) -> Result<Schema> {
-    let size = size_of(input)?;
+    let size = input.size()?;
     ensure!(size > END, CUT);
-    let end = part_of(input, size - END..size)?;
+    let end = input.part(size - END..size)?;
     let Some(len) = end
         .first_chunk()
         .and_then(|end| read_footer_length(*end).ok())
@@ -43,7 +42,7 @@ pub(super) fn with_footer(input: &Input) -> Result<Schema> {
     let Some(start) = start else {
         bail!(DAMAGED);
     };
-    let footer = part_of(input, start..size - END)?;
+    let footer = input.part(start..size - END)?;
     let Ok(footer) = root_as_footer(&footer) else {
         bail!("its footer is damaged");
     };
@@ -70,7 +69,7 @@ pub(super) fn with_footer(input: &Input) -> Result<Schema> {
         .ok_or_else(|| anyhow!("its footer is damaged"))
 }
 
-/// Checks the messages of a stream.
+/// Checks the messages of a stream, and that it has an end: one that was cut between two messages would look like a shorter one.
 ///
 /// # Errors
 ///
@@ -81,19 +80,20 @@ pub(super) fn of_stream(path: &Path) -> Result<()> {
     let mut file = BufReader::new(file);
     let mut metadata = Vec::new();
     let mut at = 0;
-    while at < size {
+    loop {
         let mut head = [0; 4];
-        ensure!(size - at >= 8, CUT);
+        ensure!(size - at >= 4, CUT);
         file.read_exact(&mut head)?;
         at += 4;
         if head == MESSAGE {
+            ensure!(size - at >= 4, CUT);
             file.read_exact(&mut head)?;
             at += 4;
         }
         let len = u32::from_le_bytes(head);
         if len == 0 {
             // The stream's end.
-            break;
+            return Ok(());
         }
         at += u64::from(len);
         ensure!(at <= size, CUT);
@@ -107,5 +107,4 @@ pub(super) fn of_stream(path: &Path) -> Result<()> {
         at += body as u64;
         file.seek_relative(body)?;
     }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor, Visitor};
 use tailrace_sql::walk::{first, walk};
 
 use super::Error;
@@ -262,11 +262,42 @@ fn one_name_twice(text: &str, query: &ast::Query) -> Option<Error> {
     };
     let name = name.trim_matches('"');
     let name = name.rsplit_once(" AS ").map_or(name, |(_, it)| it);
+    if let Some(key) = order_by_column(query, name) {
+        return Some(Error {
+            place: place_of(&key),
+            hint: Some("give the computed column another name".to_owned()),
+            ..Error::usage(format!(
+                "`{key}` in ORDER BY is a column, and `{name}` a computed one of the result"
+            ))
+        });
+    }
     Some(Error {
         place: found_name(query, name).as_ref().and_then(place_of),
         hint: Some("give one another name, as in `x AS other`".to_owned()),
         ..Error::usage(format!("two columns of the result are called `{name}`"))
     })
+}
+
+/// A column with its table in ORDER BY, of whose name the result has one column that is another.
+fn order_by_column(query: &ast::Query, name: &str) -> Option<Expr> {
+    let (SetExpr::Select(select), Some(order)) = (&*query.body, &query.order_by) else {
+        return None;
+    };
+    let is_named = |item: &&SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name);
+    let is_plain = |item: &SelectItem| {
+        matches!(
+            item,
+            SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+        )
+    };
+    let items = &select.projection;
+    if items.iter().filter(is_named).count() != 1 || !items.iter().all(is_plain) {
+        return None;
+    }
+    first(
+        order,
+        &|expr| matches!(expr, Expr::CompoundIdentifier(path) if path.last().is_some_and(|it| it.value == name)),
+    )
 }
 
 /// Numbers of columns in ORDER BY and GROUP BY.

@@ -263,13 +263,14 @@ pub(super) fn unfit(text: &str) -> Option<(&str, &str)> {
 pub(super) fn of_literal(value: &str, ty: &str, sql: &str) -> Option<Error> {
     let literal = format!("'{}'", value.replace('\'', "''"));
     let place = place_in(sql, &literal)?;
+    let decimal = decimal_name(ty);
     let (what, hint) = match type_name(ty) {
         "timestamp" => (
             "time",
             "write '2026-03-01T09:00:00Z', '2026-03-01 09:00:00' (in UTC), or a date as '2026-03-01'",
         ),
         other => (
-            other,
+            decimal.as_deref().unwrap_or(other),
             "compare a column of text with it, or write a value of this type",
         ),
     };
@@ -290,6 +291,13 @@ pub(super) fn type_name(ty: &str) -> &str {
         timestamp if timestamp.starts_with("Timestamp") => "timestamp",
         other => other,
     }
+}
+
+/// What a query calls a type of Arrow, if it is a decimal.
+pub(super) fn decimal_name(ty: &str) -> Option<String> {
+    let digits = ty.strip_prefix("Decimal128");
+    let digits = digits.or_else(|| ty.strip_prefix("Decimal256"))?;
+    Some(format!("DECIMAL{digits}"))
 }
 
 /// The first expression of this sort: of a list of columns, if there is one, else of any part of the query.

@@ -13,7 +13,8 @@ use tailrace_sql::walk::expressions;
 
 use super::Error;
 use super::patterns::refused_regex;
-use super::planning::{of_literal, place_in, place_of, type_name, unfit};
+use super::planning::{decimal_name, of_literal, place_in, place_of, type_name, unfit};
+use crate::csv_head::QUOTES;
 use crate::table::Table;
 
 /// A query that was running.
@@ -34,6 +35,7 @@ impl Ran<'_> {
             .or_else(|| refused_regex(text, self.sql))
             .or_else(|| of_csv_value(text, self))
             .or_else(|| of_csv_line(text, self))
+            .or_else(|| of_file_written_to(text))
     }
 
     /// The texts that the query makes values of this type of.
@@ -50,7 +52,7 @@ impl Ran<'_> {
                 let _ = expr.apply(|expr| {
                     if let logical::Expr::Cast(cast) = expr
                         && is_of_type(cast.field.data_type(), ty)
-                        && !matches!(*cast.expr, logical::Expr::Literal(..))
+                        && !is_number(&cast.expr)
                         && !found.contains(&cast.expr)
                     {
                         found.push((*cast.expr).clone());
@@ -65,13 +67,14 @@ impl Ran<'_> {
 
     /// A text that is no value of a type that the query makes of it.
     fn unfit(&self, text: &str, ty: &str) -> Error {
+        let decimal = decimal_name(ty);
         let sql_type = match ty {
             "Int64" => "BIGINT",
             "Float64" => "DOUBLE",
             "Timestamp" => "TIMESTAMP",
             _ if ty.starts_with("Int") => "INT",
             _ if ty.starts_with("Date") => "DATE",
-            _ => ty,
+            _ => decimal.as_deref().unwrap_or(ty),
         };
         let ours = type_name(ty);
         let shown = if ours == ty { sql_type } else { ours };
@@ -128,10 +131,22 @@ fn of_time(text: &str) -> Option<Error> {
         })
 }
 
-/// Whether it is the type that an error names; of times it does not say which.
+/// Whether it is a literal, as it stands or as a number that has another type.
+fn is_number(expr: &logical::Expr) -> bool {
+    match expr {
+        logical::Expr::Literal(..) => true,
+        logical::Expr::Negative(inner) => is_number(inner),
+        logical::Expr::Cast(cast) => is_number(&cast.expr),
+        _ => false,
+    }
+}
+
+/// Whether it is the type that an error names; of times and decimals it does not say which.
 fn is_of_type(ty: &DataType, name: &str) -> bool {
     match ty {
         DataType::Timestamp(..) => name == "Timestamp",
+        DataType::Decimal128(..) => name.starts_with("Decimal128("),
+        DataType::Decimal256(..) => name.starts_with("Decimal256("),
         other => other.to_string() == name,
     }
 }
@@ -314,6 +329,19 @@ fn of_csv_line(text: &str, ran: &Ran<'_>) -> Option<Error> {
             "{file}: a line does not have as many fields as the header: {got} instead of {expected}"
         ))
     })
+}
+
+/// A file of this machine that others wrote to while it was read.
+fn of_file_written_to(text: &str) -> Option<Error> {
+    let (_, said) = text.split_once("Generic LocalFileSystem error: ")?;
+    if said.ends_with(" is not closed") {
+        return Some(Error {
+            hint: Some(QUOTES.to_owned()),
+            ..Error::failure(said)
+        });
+    }
+    said.ends_with(" while it was read")
+        .then(|| Error::failure(said))
 }
 
 fn is_csv(scan: &logical::TableScan) -> bool {

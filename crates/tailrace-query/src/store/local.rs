@@ -3,6 +3,8 @@
 //! That of `object_store` hands each read to another thread. What the page cache holds is read in less time than a thread needs to wake up,
 //! which small row groups of Parquet ask for once each; and who asks has nothing else to do.
 
+mod whole;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -20,6 +22,8 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+
+use self::whole::Whole;
 
 /// Only ranges and whole files are read in its own way.
 #[derive(Debug, Default)]
@@ -54,53 +58,20 @@ fn read(path: &FilePath, ranges: &[Range<u64>]) -> std::io::Result<Vec<Bytes>> {
 
 /// What an Arrow file begins with, in either form.
 const ARROW: [&[u8]; 2] = [b"ARROW1", &[0xff; 4]];
-/// What is read of a whole file at a time.
-const READ_BYTES: u64 = 256 << 10;
-
-/// All of a file as it is now. It may grow while it is read, but it has to end; and one that becomes shorter is not what was asked for.
-fn whole(file: File, path: PathBuf, size: u64) -> std::io::Result<GetResultPayload> {
+/// All of a file as it is now.
+fn all(file: File, path: PathBuf, size: u64) -> std::io::Result<GetResultPayload> {
     let mut head = [0; 6];
     let read = file.read_at(&mut head, 0)?;
     // Arrow's parts say how long they are, and its reader goes back and forth.
     if ARROW.iter().any(|mark| head[..read].starts_with(mark)) {
         return Ok(GetResultPayload::File(file, path));
     }
-    let parts = try_unfold((file, path, 0), move |(file, path, at)| async move {
-        let part = part(&file, at, size).map_err(|error| failed(&path, &error))?;
-        let next = at + part.len() as u64;
-        Ok((!part.is_empty()).then_some((part, (file, path, next))))
+    let whole = Whole::new(file, &path, size)?;
+    let parts = try_unfold((whole, path), move |(mut whole, path)| async move {
+        let part = whole.next().map_err(|error| failed(&path, &error))?;
+        Ok((!part.is_empty()).then_some((part, (whole, path))))
     });
     Ok(GetResultPayload::Stream(parts.boxed()))
-}
-
-/// The part that is read next, at `at`, of a file that had this size, and of its last line what was written since.
-fn part(file: &File, at: u64, size: u64) -> std::io::Result<Bytes> {
-    let is_within = at < size;
-    let want = match is_within {
-        true => (size - at).min(READ_BYTES),
-        false if size == 0 || ends_in_line(file, at)? => return Ok(Bytes::new()),
-        false => READ_BYTES,
-    };
-    // Reading to an end clears no memory.
-    let (mut bytes, mut file) = (Vec::with_capacity(want as usize), file);
-    let read = file.by_ref().take(want).read_to_end(&mut bytes)?;
-    if is_within && (read as u64) < want {
-        return Err(std::io::Error::new(
-            ErrorKind::UnexpectedEof,
-            "became shorter while it was read",
-        ));
-    }
-    if !is_within && let Some(end) = memchr::memchr(b'\n', &bytes) {
-        bytes.truncate(end + 1);
-    }
-    Ok(bytes.into())
-}
-
-/// Whether the byte before is the end of a line.
-fn ends_in_line(file: &File, at: u64) -> std::io::Result<bool> {
-    let mut last = [0];
-    let read = file.read_at(&mut last, at - 1)?;
-    Ok(read == 0 || last == *b"\n")
 }
 
 fn failed(path: &FilePath, error: &std::io::Error) -> Error {
@@ -123,7 +94,7 @@ impl ObjectStore for LocalFiles {
         let payload = match got.payload {
             GetResultPayload::File(file, path) if is_whole => {
                 let size = got.meta.size;
-                whole(file, path.clone(), size).map_err(|error| failed(&path, &error))?
+                all(file, path.clone(), size).map_err(|error| failed(&path, &error))?
             }
             payload => payload,
         };
@@ -171,6 +142,7 @@ impl ObjectStore for LocalFiles {
 mod tests {
     use object_store::ObjectStoreExt;
 
+    use super::whole::READ_BYTES;
     use super::*;
 
     /// Lines of a file that others write to meanwhile.
@@ -187,6 +159,14 @@ mod tests {
             ("a\nb", "", "a\nb"),
             ("", "a\n", ""),
             (&line, &format!("{line}\nb\n"), &format!("{line}{line}\n")),
+            // A line end in quotes ends no record, wherever reading began.
+            ("1,\"a\n", "b\"\n2,c\n", "1,\"a\nb\"\n"),
+            ("1,\"a\nb\"", "\"\nc\"\n2\n", "1,\"a\nb\"\"\nc\"\n"),
+            (
+                "\u{feff}\"a;\"",
+                "\"\n\";1\n2\n",
+                "\u{feff}\"a;\"\"\n\";1\n",
+            ),
         ] {
             std::fs::write(&path, text).expect("a file");
             let got = store.get(&location).await.expect("the file");
@@ -194,6 +174,15 @@ mod tests {
             let bytes = got.bytes().await.expect("its bytes");
             assert!(bytes == all.as_bytes(), "{} bytes", bytes.len());
         }
+        let open = format!("a\n\"{line}\n");
+        std::fs::write(&path, open).expect("a file");
+        let got = store.get(&location).await.expect("the file");
+        let error = got.bytes().await.expect_err("it is cut off").to_string();
+        assert!(
+            error.contains("a.csv: the quote in line 2 is not closed"),
+            "{error}"
+        );
+        std::fs::write(&path, line).expect("a file");
         let got = store.get(&location).await.expect("the file");
         std::fs::write(&path, "a\n").expect("a file");
         let error = got.bytes().await.expect_err("it was cut").to_string();
@@ -201,6 +190,34 @@ mod tests {
             error.contains("a.csv: became shorter while it was read"),
             "{error}"
         );
+    }
+
+    /// Whether it is longer then or not, and also behind the last part.
+    #[tokio::test]
+    async fn a_file_that_is_written_again_fails() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = LocalFiles::default();
+        let rows = |digit: &str, count: usize| format!("{}\n", digit.repeat(7)).repeat(count);
+        let count = READ_BYTES as usize / 8;
+        for (name, first, second, parts) in [
+            ("a.csv", 3 * count, 4 * count, 1),
+            ("a.csv", 3 * count, 3 * count, 2),
+            ("a.csv", count, count + 1, 1),
+            ("a.log", 3 * count, 5 * count, 1),
+        ] {
+            let path = directory.path().join(name);
+            let location = Path::from_absolute_path(&path).expect("a location");
+            std::fs::write(&path, rows("1", first)).expect("a file");
+            let mut read = store.get(&location).await.expect("it").into_stream();
+            for _ in 0..parts {
+                read.next().await.expect("a part").expect("its bytes");
+            }
+            std::fs::write(&path, rows("2", second)).expect("a file");
+            let error = read.next().await.expect("an error").expect_err("changed");
+            let error = error.to_string();
+            let said = format!("{name}: was changed while it was read");
+            assert!(error.contains(&said), "{error}");
+        }
     }
 
     #[tokio::test]
