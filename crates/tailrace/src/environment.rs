@@ -154,10 +154,15 @@ pub(crate) fn absolute(dir: &Path) -> PathBuf {
 /// Checks that a file can be created in the directory, or the directory itself below its nearest
 /// existing parent. Leaves nothing behind.
 fn writable_dir(path: &Path) -> io::Result<()> {
-    let existing = path.ancestors().find(|ancestor| ancestor.exists());
-    let existing = existing.unwrap_or(Path::new("."));
+    // A link that leads nowhere is there, too: no directory can be made in its place.
+    let is_there = |path: &&Path| path.symlink_metadata().is_ok();
+    let existing = path.ancestors().find(is_there).unwrap_or(Path::new("."));
     if !existing.is_dir() {
-        let reason = format!("{} is no directory", existing.display());
+        let what = match existing.exists() {
+            true => "no directory",
+            false => "a link that leads nowhere",
+        };
+        let reason = format!("{} is {what}", existing.display());
         return Err(io::Error::new(ErrorKind::NotADirectory, reason));
     }
     let probe = existing.join(format!(".tailrace-{}", std::process::id()));
@@ -168,6 +173,22 @@ fn writable_dir(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_data_directory_is_made_behind_a_link_that_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        for path in [link.clone(), link.join("data")] {
+            let error = writable_dir(&path).unwrap_err().to_string();
+            assert!(
+                error.ends_with("link is a link that leads nowhere"),
+                "{error}"
+            );
+        }
+        std::fs::create_dir(dir.path().join("nowhere")).unwrap();
+        assert!(writable_dir(&link.join("data")).is_ok());
+    }
 
     #[test]
     fn a_data_directory_is_closed_to_others() {
