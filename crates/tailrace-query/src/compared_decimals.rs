@@ -37,10 +37,7 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Ok(types) = types.collect::<Result<Vec<_>>>() else {
         return Ok(Transformed::no(expr));
     };
-    let of_data = parts.iter().zip(&types);
-    let mut of_data = of_data.filter(|(part, _)| part.any_column_refs());
-    // A column of decimals is compared as it is, so that files whose numbers are others are left out.
-    if of != Of::List && of_data.any(|(_, ty)| ty.is_decimal()) {
+    if of != Of::List && is_exact(&parts, &types) {
         return Ok(Transformed::no(expr));
     }
     let Some(common) = common(&types, of) else {
@@ -53,6 +50,51 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(expr))
 }
 
+/// Whether a column of decimals is compared with what is exact in its places, or with a number: it is compared as it is, so that files whose
+/// numbers are others are left out.
+fn is_exact(parts: &[&mut Expr], types: &[DataType]) -> bool {
+    let mut places = parts.iter().zip(types).filter_map(|(part, ty)| {
+        let is_column = matches!(**part, Expr::Column(_));
+        places(ty).filter(|_| is_column)
+    });
+    let Some(places) = places.next() else {
+        return false;
+    };
+    let is_exact = |(part, ty): (&&mut Expr, &DataType)| match &**part {
+        Expr::Literal(value, _) if is_text(ty) => {
+            let text = value.try_as_str().flatten();
+            text.is_some_and(|text| has_places(text.trim(), places))
+        }
+        _ => !is_text(ty),
+    };
+    parts.iter().zip(types).all(is_exact)
+}
+
+/// Whether a text is a number of at most so many places behind its point, with no exponent.
+fn has_places(text: &str, places: i8) -> bool {
+    let behind = text.split_once('.').map_or("", |(_, behind)| behind);
+    let is_plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+');
+    text.bytes().all(is_plain) && i8::try_from(behind.len()).is_ok_and(|len| len <= places)
+}
+
+/// The places of a decimal behind its point.
+fn places(ty: &DataType) -> Option<i8> {
+    match ty {
+        DataType::Decimal32(_, places)
+        | DataType::Decimal64(_, places)
+        | DataType::Decimal128(_, places)
+        | DataType::Decimal256(_, places) => Some(*places),
+        _ => None,
+    }
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(
+        ty,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
 /// What compares values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
@@ -63,12 +105,6 @@ enum Of {
 
 /// What has all that is compared; `None` where DataFusion finds it.
 fn common(types: &[DataType], of: Of) -> Option<DataType> {
-    let is_text = |ty: &DataType| {
-        matches!(
-            ty,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-        )
-    };
     if !types.iter().any(DataType::is_decimal) {
         return None;
     }
@@ -76,12 +112,24 @@ fn common(types: &[DataType], of: Of) -> Option<DataType> {
         return (of != Of::Comparison).then_some(DataType::Float64);
     }
     let has_text = types.iter().any(is_text);
-    let places = types.iter().map(|ty| match ty {
-        DataType::Decimal128(_, places) => *places,
-        ty if is_text(ty) => PLACES,
-        _ => 0,
-    });
-    let places = places.max().unwrap_or(0);
+    let of_type = |ty: &DataType| match places(ty) {
+        Some(places) => places,
+        None if is_text(ty) => PLACES,
+        None => 0,
+    };
+    let places = types.iter().map(of_type).max().unwrap_or(0);
+    let digits_before = |ty: &DataType| match ty {
+        DataType::Decimal32(all, of)
+        | DataType::Decimal64(all, of)
+        | DataType::Decimal128(all, of)
+        | DataType::Decimal256(all, of) => i16::from(*all) - i16::from(*of),
+        _ => 20,
+    };
+    let before = types.iter().map(digits_before).max().unwrap_or(0);
+    // More digits than a decimal has.
+    if before + i16::from(places) > i16::from(DECIMAL256_MAX_PRECISION) {
+        return None;
+    }
     let has_room = !has_text && (of != Of::List || places <= 0);
     (!has_room).then_some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, places))
 }

@@ -33,7 +33,6 @@ mod memory;
 mod missed;
 mod names;
 mod order;
-mod plain_copy;
 mod read;
 mod resume;
 mod timers;
@@ -175,8 +174,6 @@ pub struct Follower {
     owned: Owned,
     /// Counts the descriptors held by compressed files that wait for their turn.
     copies_held: Permit,
-    /// Copies of logs that are not read.
-    plain_copies: plain_copy::PlainCopies,
     /// Directories in which files went unseen.
     missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
@@ -263,7 +260,6 @@ impl Follower {
             denied: HashSet::new(),
             owned: Owned::default(),
             copies_held: Arc::default(),
-            plain_copies: plain_copy::PlainCopies::default(),
             missed: Missed::new(),
             too_large: RefCell::default(),
             changes: Changes::default(),

@@ -223,19 +223,6 @@ impl File {
         }
     }
 
-    /// What was read of it, as its first and last bytes show it, and up to where; `None` where nothing was.
-    pub(crate) fn read_part(&self) -> Option<(FileId, u64)> {
-        let id = FileId {
-            fingerprint: if self.verified {
-                self.known_head()
-            } else {
-                self.fingerprint
-            },
-            ..self.id()
-        };
-        (self.offset > 0).then_some((id, self.offset))
-    }
-
     /// What shows whether other bytes are a copy of this file: its identity, and its size where it can be known. Of a file
     /// that went while it was closed nobody knows how it had grown.
     pub(crate) fn as_copied(&self, key: FingerprintKey) -> Option<(FileId, Option<u64>)> {

@@ -20,6 +20,8 @@ const END: u64 = 10;
 pub(super) const MESSAGE: [u8; 4] = [0xff; 4];
 
 const CUT: &str = "it ends too early: it was cut off, or is still being written";
+const UNMARKED: &str =
+    "its end is not marked: it was cut off, is still being written, or its writer was not closed";
 const DAMAGED: &str = "it is damaged: a part of it is longer than the file";
 
 /// The columns of a file with a footer, whose parts are checked. Some writers begin it with what is no message, so that its head does
@@ -82,6 +84,7 @@ pub(super) fn of_stream(path: &Path) -> Result<()> {
     let mut at = 0;
     loop {
         let mut head = [0; 4];
+        ensure!(size > at, UNMARKED);
         ensure!(size - at >= 4, CUT);
         file.read_exact(&mut head)?;
         at += 4;

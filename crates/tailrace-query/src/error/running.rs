@@ -38,9 +38,9 @@ impl Ran<'_> {
             .or_else(|| of_file_written_to(text))
     }
 
-    /// The texts that the query makes values of this type of.
-    fn cast_to(&self, ty: &str) -> Vec<logical::Expr> {
-        let mut found: Vec<logical::Expr> = Vec::new();
+    /// The texts that the query makes values of this type of, each with what becomes of it.
+    fn cast_to(&self, ty: &str) -> Vec<(logical::Expr, DataType)> {
+        let mut found: Vec<(logical::Expr, DataType)> = Vec::new();
         let analyzer = self.state.analyzer();
         let options = self.state.config_options();
         let Ok(plan) = analyzer.execute_and_check(self.plan.clone(), options, |_, _| {}) else {
@@ -53,9 +53,9 @@ impl Ran<'_> {
                     if let logical::Expr::Cast(cast) = expr
                         && is_of_type(cast.field.data_type(), ty)
                         && !is_number(&cast.expr)
-                        && !found.contains(&cast.expr)
+                        && !found.iter().any(|(known, _)| *known == *cast.expr)
                     {
-                        found.push((*cast.expr).clone());
+                        found.push(((*cast.expr).clone(), cast.field.data_type().clone()));
                     }
                     Ok(TreeNodeRecursion::Continue)
                 });
@@ -67,7 +67,11 @@ impl Ran<'_> {
 
     /// A text that is no value of a type that the query makes of it.
     fn unfit(&self, text: &str, ty: &str) -> Error {
-        let decimal = decimal_name(ty);
+        let all = self.cast_to(ty);
+        // The error has the places of any decimal.
+        let written = all.first().map(|(_, ty)| ty.to_string());
+        let decimal =
+            decimal_name(ty).map(|any| written.and_then(|it| decimal_name(&it)).unwrap_or(any));
         let sql_type = match ty {
             "Int64" => "BIGINT",
             "Float64" => "DOUBLE",
@@ -82,14 +86,15 @@ impl Ran<'_> {
             logical::Expr::Column(column) => column.name.clone(),
             other => other.to_string(),
         };
-        let all = self.cast_to(ty);
         let names: Vec<_> = all
             .iter()
-            .map(|expr| format!("`{}`", named(expr)))
+            .map(|(expr, _)| format!("`{}`", named(expr)))
             .collect();
-        let name = all.first().map_or_else(|| "x".to_owned(), named);
+        let name = all
+            .first()
+            .map_or_else(|| "x".to_owned(), |(expr, _)| named(expr));
         let columns = match &all[..] {
-            [logical::Expr::Column(_)] if reads_lines(self.plan) && ours != ty => {
+            [(logical::Expr::Column(_), _)] if reads_lines(self.plan) && ours != ty => {
                 format!(", and so does the column with `--columns {name}={ours}`")
             }
             _ => String::new(),

@@ -101,7 +101,6 @@ impl Follower {
         if std::mem::take(&mut self.has_missed) {
             self.find_unannounced(self.announced.since());
         }
-        self.look_at_copies();
         for KnownPath { path, .. } in &rotated {
             if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
                 self.missed.note(dir, None);

@@ -304,7 +304,6 @@ impl Follower {
                 && meta.created_at >= since
                 && self.may_have_had(&path, &origin, meta.created_at)
                 && !self.is_followed(&meta)
-                && !self.plain_copies.have(&meta)
                 && !self.discovery.patterns.excluded(&path)
             {
                 rotated.push(Rotated {
@@ -318,15 +317,11 @@ impl Follower {
         rotated
     }
 
-    /// Follows them, the oldest first. Those that turn up while it runs may be copies of what is read.
+    /// Follows them, the oldest first.
     pub(super) fn take_rotated(&mut self, mut rotated: Vec<Rotated>) {
         rotated.sort();
         for Rotated { path, origin, .. } in rotated {
-            if self.is_new {
-                self.rotated_appeared(&path, &origin);
-            } else {
-                self.unannounced_appeared(&path, &origin);
-            }
+            self.rotated_appeared(&path, &origin);
         }
     }
 

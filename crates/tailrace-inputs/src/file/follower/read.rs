@@ -378,10 +378,6 @@ impl Follower {
             return false;
         }
         report_truncated(file, events);
-        self.read_spares_of(slot, events);
-        let Some(file) = &mut self.files[slot as usize] else {
-            return false;
-        };
         report_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
         if file.is_reported {
@@ -407,7 +403,6 @@ impl Follower {
 
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
-        self.read_spares_of(slot, events);
         self.leave_rotation_chain(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
             if file.is_deleted()

@@ -12,7 +12,6 @@ mod held_back;
 mod linked;
 mod order;
 mod overflow;
-mod plain_copy;
 mod property;
 mod restart;
 mod rotation;

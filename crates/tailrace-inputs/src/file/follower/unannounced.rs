@@ -2,8 +2,8 @@
 //! which no change told.
 //!
 //! Takes the time up to which all changes were taken, and looks through the directories of the input for files that carry a
-//! rotated name of one of its paths and were made since. Where a path leads to a file that is older than that, it did so all
-//! the time, and nothing is looked for. Where it leads to a younger one, what is found may be a copy of that: `plain_copy` says.
+//! rotated name of one of its paths and were made since. Never reads a sibling of a file that is older than that: its path
+//! led to it all the time, and what carries its name may be its copy.
 
 use std::path::{Path, PathBuf};
 

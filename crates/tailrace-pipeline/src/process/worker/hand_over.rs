@@ -22,7 +22,7 @@ impl Work {
     /// Gives each output what is left, or all of it.
     pub(super) fn finish(&mut self, pipeline: &Arc<Pipeline>, hold: Option<&HoldStage>) {
         // Chunk buffers are released here; in flight are only payloads and tables.
-        self.framed.buffers = Vec::new();
+        (self.framed.buffers, self.framed.searched) = (Vec::new(), None);
         if self.open.is_none() {
             let made = take(&mut self.made);
             let batch = WholeBatch::new(pipeline, &mut self.framed, made);

@@ -20,7 +20,7 @@ pub(super) fn overflow(rig: &Rig, dir: &str) {
 }
 
 /// A rig that has read a file, and knows everything that was made by now.
-pub(super) fn idle() -> Rig {
+fn idle() -> Rig {
     let mut rig = Rig::new(&["*.log"]);
     rig.append("a.log", "a 0\n");
     rig.append("same.log", "same\n");
@@ -38,7 +38,7 @@ fn rotate(rig: &Rig, path: &str, number: usize, text: &str) {
     rig.append(path, text);
 }
 
-pub(super) fn has_overflowed(rig: &Rig) -> bool {
+fn has_overflowed(rig: &Rig) -> bool {
     !rig.problems(Path::new("inotify")).is_empty()
 }
 
