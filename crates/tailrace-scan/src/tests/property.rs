@@ -95,6 +95,8 @@ proptest! {
         };
         let mut lines = vec![line(first, ""); 3];
         lines.extend(lens.into_iter().map(|len| line(len, odd)));
+        // A control character where the quote would be.
+        lines.push(format!("{{\"a\":\"{}\u{1},\"b\":1}}", "x".repeat(first)));
         lines.extend((0..2).map(|_| line(first, "")));
         check_scan(&rich_config(&["a", "b"]), &Batch::of_lines(&lines, 0));
     }
