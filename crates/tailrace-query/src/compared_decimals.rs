@@ -37,7 +37,7 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Ok(types) = types.collect::<Result<Vec<_>>>() else {
         return Ok(Transformed::no(expr));
     };
-    if of != Of::List && is_exact(&parts, &types) {
+    if of == Of::Comparison && is_exact(&parts, &types) {
         return Ok(Transformed::no(expr));
     }
     let Some(common) = common(&types, of) else {
