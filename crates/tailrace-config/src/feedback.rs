@@ -1,9 +1,9 @@
 //! Refuses an output to a file that leads back to its pipeline, because an input of that reads it or what others make of it: each
 //! record would be read again, for ever.
-//! Also refuses one in `data_dir`, where only the agent's own files are. Asks the file system where links lead, and opens
-//! nothing.
+//! Also refuses one in `data_dir`, where only the agent's own files are, and an input that reads the checkpoint there, which
+//! changes with each record. Asks the file system where links lead, and opens nothing.
 //!
-//! A link in a part of a glob that has wildcards, or behind one, is not resolved.
+//! A link in a part of a glob that has wildcards, or behind one, is not resolved. Two names of one file are not told to be so.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -16,10 +16,16 @@ use crate::output::Output;
 use crate::pipeline::Pipeline;
 use crate::root::Config;
 
-/// Returns whether there is no such output, and reports each.
+/// What the agent writes in `data_dir` whenever a record was delivered.
+const CHECKPOINT: [&str; 2] = ["checkpoint.json", "checkpoint.journal"];
+
+/// As many links as Linux follows in one path.
+const LINKS_MAX: usize = 40;
+
+/// Returns whether there is no such output or input, and reports each.
 pub(crate) fn check(config: &Config, reader: &mut Reader<'_>) -> bool {
-    let mut sound = true;
     let data_dir = names(&config.data_dir);
+    let mut sound = reads_no_checkpoint(config, &data_dir, reader);
     let pipelines: Vec<&Pipeline> = config.pipelines.values().collect();
     let written = |output: &Output| output.kind.writes().map(names).unwrap_or_default();
     // The pipelines that read what each one writes.
@@ -60,6 +66,26 @@ pub(crate) fn check(config: &Config, reader: &mut Reader<'_>) -> bool {
                 sound = false;
             }
         }
+    }
+    sound
+}
+
+/// Whether no input reads the agent's own checkpoint; reports each that does.
+fn reads_no_checkpoint(config: &Config, data_dir: &[PathBuf], reader: &mut Reader<'_>) -> bool {
+    let in_dir = |dir: &PathBuf| CHECKPOINT.map(|name| dir.join(name));
+    let checkpoint: Vec<PathBuf> = data_dir.iter().flat_map(in_dir).collect();
+    let inputs = config.pipelines.values().flat_map(|it| &it.inputs);
+    let mut sound = true;
+    for input in inputs.filter(|input| reads(input, &checkpoint)) {
+        let message = "the input reads the agent's own files in data_dir: each record makes another one, for ever";
+        let hint = "choose another data_dir, or add what is in it to `exclude` of the input";
+        let place = Node::empty(&input.position);
+        reader.report(
+            place
+                .diagnostic(message.to_owned())
+                .with_hint(hint.to_owned()),
+        );
+        sound = false;
     }
     sound
 }
@@ -148,8 +174,23 @@ fn absolute(path: &Path) -> PathBuf {
     plain
 }
 
-/// The path with its links resolved, as far as it exists.
+/// The path with its links resolved, as far as it exists. Of a link to what does not exist yet, what it leads to.
 fn real(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if path.exists() {
+            break;
+        }
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        path = absolute(&directory.join(target));
+    }
+    as_far_as_it_exists(&path)
+}
+
+fn as_far_as_it_exists(path: &Path) -> PathBuf {
     for there in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (fs::canonicalize(there), path.strip_prefix(there)) {
             return if rest.as_os_str().is_empty() {

@@ -35,6 +35,9 @@ fn directory() -> tempfile::TempDir {
         dir.path().join("out/other"),
     )
     .unwrap();
+    symlink("../logs/new.log", dir.path().join("out/new")).unwrap();
+    symlink("new", dir.path().join("out/newer")).unwrap();
+    symlink("round", dir.path().join("out/round")).unwrap();
     dir
 }
 
@@ -47,7 +50,9 @@ fn an_output_that_an_input_reads_is_refused_whatever_its_name() {
     let refused = [
         ("'DIR/logs/*.log'", "", "DIR/logs/out.log"),
         ("DIR/logs/out.log", "", "DIR/logs/out.log"),
-        ("'DIR/**'", "", "DIR/logs/deep/er/out.ndjson"),
+        ("'DIR/**'", "'DIR/data/**'", "DIR/logs/deep/er/out.ndjson"),
+        ("'DIR/logs/*.log'", "", "DIR/out/new"),
+        ("'DIR/logs/*.log'", "", "DIR/out/newer"),
         ("'DIR/logs/*.log'", "", "DIR/out/../logs/./out.log"),
         ("'DIR/logs/*.log'", "", &relative),
         ("'DIR/logs/*.log'", "", "DIR/link/out.log"),
@@ -76,6 +81,7 @@ fn an_output_that_an_input_reads_is_refused_whatever_its_name() {
         ("'DIR/logs/*.log'", "DIR/logs/out.log", "DIR/logs/out.log"),
         ("'DIR/link/*.log'", "DIR/link/out.log", "DIR/logs/out.log"),
         ("'DIR/logs/*.log'", "", "DIR/nowhere/out.log"),
+        ("'DIR/logs/*.log'", "", "DIR/out/round"),
     ];
     for (include, exclude, path) in fine {
         let found = check(dir.path(), include, exclude, path);
@@ -109,6 +115,26 @@ fn what_another_pipeline_reads_is_refused_only_if_it_comes_back() {
     assert_eq!(refused(&[("a", "b"), ("b", "c"), ("c", "a")]), [1, 2, 3]);
     assert_eq!(refused(&[("a", "b"), ("b", "c"), ("c", "b")]), [2, 3]);
     assert_eq!(refused(&[("a", "a"), ("a", "b")]), [1]);
+}
+
+#[test]
+fn an_input_that_reads_the_checkpoint_is_refused() {
+    let dir = directory();
+    symlink(dir.path().join("data"), dir.path().join("state")).unwrap();
+    for (include, exclude) in [
+        ("'DIR/**'", ""),
+        ("DIR/data/checkpoint.journal", ""),
+        ("'DIR/state/*.json'", "'DIR/state/a.json'"),
+    ] {
+        let found = check(dir.path(), include, exclude, "DIR/elsewhere/out");
+        let own = |it: &&Diagnostic| it.message.contains("the agent's own files in data_dir");
+        assert_eq!(found.iter().filter(own).count(), 1, "{include}: {found:?}");
+        assert_eq!(found[0].line, 4, "{include}: {found:?}");
+    }
+    for (include, exclude) in [("'DIR/**/*.log'", ""), ("'DIR/d*/**'", "'DIR/data/**'")] {
+        let found = check(dir.path(), include, exclude, "/nowhere/out");
+        assert!(found.is_empty(), "{include}: {found:?}");
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //! - The first line of a trace begins a record, even after the line of a logger that announces it: nothing in it
 //!   tells the two cases apart. Who wants them in one record gives `start`.
 //! - What does not fit a join that has reached a limit begins a record of its own: no line is lost.
-//! - A JSON object and a line without the envelope of its source are records of their own.
+//! - A JSON object and a line without the envelope of its source are records of their own. Where records begin at an
+//!   expression, a line with an object's first brace and not its last continues the text before it.
 
 pub(crate) mod join;
 mod preset;
@@ -55,6 +56,14 @@ impl Multiline {
     fn continues(&self, traces: &mut Traces, line: &[u8], before: &[u8]) -> bool {
         match &*self.0 {
             Rules::Presets(presets) => presets.continues(traces, line, before),
+            Rules::Start(start) => !start.begins(line),
+        }
+    }
+
+    /// Whether `line`, which begins as a JSON object and is none, continues a text before it.
+    fn joins_what_is_no_object(&self, line: &[u8]) -> bool {
+        match &*self.0 {
+            Rules::Presets(_) => false,
             Rules::Start(start) => !start.begins(line),
         }
     }

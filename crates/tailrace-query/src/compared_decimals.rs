@@ -6,7 +6,7 @@ use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
 use datafusion::optimizer::AnalyzerRule;
 use tailrace_sql::EachExpr;
@@ -31,6 +31,18 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Eq | NotEq | Lt | LtEq | Gt | GtEq => (vec![left, right], Of::Comparison),
             _ => return Ok(Transformed::no(expr)),
         },
+        Expr::Between(Between {
+            expr, low, high, ..
+        }) => (vec![expr, low, high], Of::Comparison),
+        Expr::Case(Case {
+            expr: Some(expr),
+            when_then_expr,
+            ..
+        }) => {
+            let values = when_then_expr.iter_mut().map(|(value, _)| &mut **value);
+            let parts = std::iter::once(&mut **expr).chain(values);
+            (parts.collect(), Of::Comparison)
+        }
         _ => return Ok(Transformed::no(expr)),
     };
     let types = parts.iter().map(|part| part.get_type(schema));

@@ -301,7 +301,14 @@ impl Joins {
         let began = self.position(&pieces[0]);
         let join = &mut self.by_stream[record.stream as usize];
         let line = content_of(&record, chunk, out);
-        if record.flags.contains(Flags::BROKEN) || is_json(&record, line) {
+        let before = join.content(chunk, out).len();
+        let is_text = || {
+            join.is_open()
+                && before + 1 + line.len() <= self.record_bytes_max
+                && is_part_of_object(&record, line)
+                && self.multiline.joins_what_is_no_object(line)
+        };
+        if record.flags.contains(Flags::BROKEN) || is_json(&record, line) && !is_text() {
             join.traces = Traces::default();
             join.give(out);
             return out.seal(record, pieces);
@@ -446,6 +453,12 @@ fn is_json(record: &Record, line: &[u8]) -> bool {
         _ => line,
     };
     text.first() == Some(&b'{') && !record.flags.contains(Flags::TEXT)
+}
+
+/// Whether what begins as an object does not end as one: it is a line of one that was printed over several lines, or no
+/// JSON. Of a line that is cut the end is not known.
+fn is_part_of_object(record: &Record, line: &[u8]) -> bool {
+    !line.trim_ascii_end().ends_with(b"}") && !record.flags.contains(Flags::TRUNCATED)
 }
 
 fn content_of<'a>(record: &Record, chunk: Chunk<'a>, out: &'a Frames) -> &'a [u8] {

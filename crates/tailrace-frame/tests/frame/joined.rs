@@ -216,7 +216,15 @@ fn join(how: &How, record_bytes_max: usize, outcome: Outcome) -> Outcome {
         let open = open.entry(record.stream as u8).or_default();
         let is_text = record.flags.contains(Flags::TEXT);
         let is_json = !is_text && record.content.trim_ascii_start().starts_with(b"{");
-        if is_json || record.flags.contains(Flags::BROKEN) {
+        let is_part = !record.content.trim_ascii_end().ends_with(b"}")
+            && !record.flags.contains(Flags::TRUNCATED);
+        let fits =
+            |held: &Framed| held.content.len() + 1 + record.content.len() <= record_bytes_max;
+        let joins = is_part
+            && matches!(how, How::Start(_))
+            && open.held.as_ref().is_some_and(fits)
+            && continues(how, &record.content, open);
+        if is_json && !joins || record.flags.contains(Flags::BROKEN) {
             records.extend(open.held.take());
             open.states.clear();
             records.push(record);

@@ -357,6 +357,20 @@ fn a_json_object_is_never_joined() {
         "{\"a\":1}\nBEGIN\nx\n {\"b\":2}\ny\nz\n",
         &["{\"a\":1}", "BEGIN\nx", " {\"b\":2}", "y\nz"],
     );
+    // One that was printed over several lines is text where it belongs to a text.
+    check_config(
+        &config(Format::Auto, &start("^BEGIN")),
+        "{\n\"a\":1\n}\nBEGIN\n{\n  \"b\": {\"c\": 1}\n}\nBEGIN\n{not json\n{\"d\":1} \n{\nx\n",
+        &[
+            "{",
+            "\"a\":1\n}",
+            "BEGIN\n{\n  \"b\": {\"c\": 1}\n}",
+            "BEGIN\n{not json",
+            "{\"d\":1} ",
+            "{",
+            "x",
+        ],
+    );
     // Plain text is never JSON.
     check_config(
         &config(Format::Raw, &start("^BEGIN")),

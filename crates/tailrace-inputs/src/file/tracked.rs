@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use memchr::memrchr;
-use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
@@ -31,9 +30,13 @@ use crate::file::pace::{Moment, Pace};
 use crate::file::roots::{Opened, Roots};
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
-    ends_in_line, read_full_at, read_head,
+    read_full_at, read_head,
 };
 use crate::meta::Meta;
+
+mod hole;
+
+use hole::Before;
 
 /// A file that is being followed: one inode, its current generation.
 #[derive(Debug)]
@@ -66,6 +69,8 @@ pub(crate) struct File {
     pub(crate) chunked: bool,
     /// How many turns in a row ended within a line.
     pub(crate) unended_turns: u8,
+    /// What stands before `offset`.
+    before: Before,
     /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
     pub(crate) is_read_ahead: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
@@ -190,6 +195,7 @@ impl File {
             listed: false,
             chunked: false,
             unended_turns: 0,
+            before: Before::default(),
             is_read_ahead: false,
             flushed: false,
             skip: None,
@@ -423,6 +429,7 @@ impl File {
         self.listed = false;
         self.chunked = false;
         (self.is_read_ahead, self.unended_turns) = (false, 0);
+        self.before = Before::default();
         self.flushed = false;
         self.skip = None;
         // A pause was about the old source.
@@ -542,8 +549,14 @@ impl File {
         self.tail = here;
         self.read_head = key.fingerprint(before(self.offset, &head[..bytes]));
         self.verified = true;
-        let mid_line = ends_in_line(&tail[..here.bytes()], false);
-        Ok(Some(mid_line && !self.flushed))
+        let tail = &tail[..here.bytes()];
+        self.before = match Before::of(tail, false) {
+            // What stands there was given away.
+            Before::Text if self.flushed => Before::LineEnd,
+            Before::NulsInLine if self.flushed => Before::Nuls,
+            before => before,
+        };
+        Ok(Some(self.is_in_line()))
     }
 
     /// The tail at an offset, `None` if the file is shorter. Its bytes are in `room` then.
@@ -559,26 +572,6 @@ impl File {
             return Ok(None);
         }
         Ok(Some(key.tail(&room[..want], offset)))
-    }
-
-    /// Where the first bytes are that were written; 0 if that is not known, or there are none.
-    pub(crate) fn hole_end(&self) -> io::Result<u64> {
-        match rustix::fs::seek(self.handle()?, SeekFrom::Data(0)) {
-            Ok(end) => Ok(end),
-            // Nothing was written yet, or the filesystem knows no holes.
-            Err(Errno::NXIO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(0),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Moves the offset without reading. False if the file does not begin with what is known of it, or is shorter.
-    pub(crate) fn skip_to(&mut self, offset: u64, key: FingerprintKey) -> io::Result<bool> {
-        let from = std::mem::replace(&mut self.offset, offset);
-        let holds = self.verify(key)?.is_some();
-        if !holds {
-            self.offset = from;
-        }
-        Ok(holds)
     }
 
     /// Whether the file is still what was read: its head and its tail.
@@ -648,6 +641,10 @@ impl File {
             // What would only be held until its line ends is read again instead.
             data = &data[..end];
         }
+        let before_offset = match data {
+            [] => self.before,
+            _ => Before::of(data, self.is_in_line()),
+        };
         let read_to = self.offset + data.len() as u64;
         match self.look_again(read_to, key)? {
             Slice::Bytes(_) => {}
@@ -657,6 +654,7 @@ impl File {
             Some(end) if end == data.len() => 0,
             _ => self.unended_turns.saturating_add(1),
         };
+        self.before = before_offset;
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len()))

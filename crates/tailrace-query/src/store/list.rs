@@ -12,7 +12,8 @@ use crate::store::said;
 const LISTS_AT_ONCE: usize = 16;
 
 /// The objects that `key` names, in the order of their names: one object, all below a prefix, or those that match a glob.
-/// Below a prefix, empty objects are left out: they stand for directories.
+/// Below a prefix, empty objects are left out, since they stand for directories, unless all are empty: then they may be logs
+/// without a line.
 ///
 /// # Errors
 ///
@@ -58,20 +59,21 @@ async fn named(store: &dyn ObjectStore, key: &str) -> anyhow::Result<Vec<ObjectM
             Err(error) => return Err(failed(error)),
         }
     }
-    below(store, &location).await
+    below(store, &location).await.map(without_directories)
 }
 
 /// All objects below a prefix.
 async fn below(store: &dyn ObjectStore, prefix: &Path) -> anyhow::Result<Vec<ObjectMeta>> {
-    let objects: Vec<ObjectMeta> = store
-        .list(Some(prefix))
-        .try_collect()
-        .await
-        .map_err(failed)?;
-    Ok(objects
-        .into_iter()
-        .filter(|object| object.size > 0)
-        .collect())
+    let listed = store.list(Some(prefix));
+    listed.try_collect().await.map_err(failed)
+}
+
+/// What was found below prefixes, without what stands for directories.
+fn without_directories(mut objects: Vec<ObjectMeta>) -> Vec<ObjectMeta> {
+    if objects.iter().any(|object| object.size > 0) {
+        objects.retain(|object| object.size > 0);
+    }
+    objects
 }
 
 /// The objects that a glob names. A segment with a wildcard is matched against the names of its level, so that the others
@@ -126,7 +128,11 @@ async fn matching(store: &dyn ObjectStore, glob: &str) -> anyhow::Result<Vec<Obj
         .buffer_unordered(LISTS_AT_ONCE)
         .try_collect()
         .await?;
-    Ok(lists.into_iter().flatten().collect())
+    let found = lists.into_iter().flatten().collect();
+    Ok(match rest {
+        None => without_directories(found),
+        Some(_) => found,
+    })
 }
 
 /// The prefixes below these that a segment of a glob names.
@@ -182,8 +188,10 @@ mod tests {
                 .await
                 .expect("memory takes it");
         }
-        let empty = Path::from("logs/dt=2026-11-02/empty");
-        store.put(&empty, "".into()).await.expect("memory takes it");
+        for empty in ["logs/dt=2026-11-02/empty", "empty/a.log", "empty/b.log"] {
+            let empty = Path::from(empty);
+            store.put(&empty, "".into()).await.expect("memory takes it");
+        }
         let found = list(&store, key).await;
         found.map_or_else(
             |_| Vec::new(),
@@ -220,10 +228,14 @@ mod tests {
         assert_eq!(names("logs/dt=2026-11-*/").await, november);
         assert_eq!(names("logs/dt=2026-11-*/**").await, november);
         assert_eq!(names("logs/dt=2026-11-*/*.parquet").await, november[2..]);
-        assert_eq!(names("*/*.log").await, ["logs/one.log", "other/two.log"]);
+        assert_eq!(
+            names("[lo]*/*.log").await,
+            ["logs/one.log", "other/two.log"]
+        );
         assert_eq!(names("**/*.log").await, ["logs/one.log", "other/two.log"]);
         assert_eq!(names("logs/**/x.parquet").await, november[1..2]);
         assert_eq!(names("").await.len(), 6);
+        assert_eq!(names("empty/").await, ["empty/a.log", "empty/b.log"]);
         for none in ["nothing", "logs/dt=2027*/", "logs/dt=2026-11-0/"] {
             assert_eq!(names(none).await, [""; 0], "{none}");
         }
