@@ -8,10 +8,12 @@ mod compared_keys;
 mod context;
 mod csv;
 mod csv_dates;
+mod dictionary_nulls;
 mod distinct_texts;
 mod few_groups;
 mod given;
 mod grouping_sets;
+mod join_keys;
 mod kept_texts;
 mod memory;
 mod nullable_side;
@@ -33,7 +35,6 @@ mod zeros;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::SessionState;
@@ -69,6 +70,7 @@ use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
 use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
+use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
 use crate::unsupported::{check_counts, check_joins, check_plan};
 use crate::wide_literals::as_decimals;
@@ -170,7 +172,10 @@ impl Engine {
         check_offsets(&plan)?;
         check_plan(&plan, sql)?;
         let plan = paired(plan).and_then(told_apart).and_then(answered);
-        let plan = plan.and_then(with_room).map_err(refused)?;
+        let plan = plan
+            .and_then(compared)
+            .and_then(with_room)
+            .map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
     }
 
@@ -331,19 +336,6 @@ fn has_percentiles(plan: &LogicalPlan) -> bool {
         Ok(TreeNodeRecursion::Continue)
     });
     found
-}
-
-/// Checks that every column has values of one kind, as every form of a result wants them.
-fn check_kinds(plan: &LogicalPlan) -> Result<(), Error> {
-    for field in plan.schema().fields() {
-        if let DataType::Union(..) = field.data_type() {
-            return Err(Error {
-                hint: Some("`->>`, json_get_str, json_get_int, json_get_float, json_get_bool or a cast give one kind".to_owned()),
-                ..Error::usage(format!("`{}` has values of several kinds", field.name()))
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Checks that a query that follows files has columns: those of a file are known once it has a record.

@@ -46,6 +46,7 @@ mod sample;
 mod scan;
 mod semi_joins;
 mod set_comparison;
+mod several_kinds;
 mod star;
 mod store;
 mod table;

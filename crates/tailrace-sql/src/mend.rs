@@ -7,10 +7,12 @@ mod date_trunc;
 mod decimal_float;
 mod float_time;
 mod functions;
+mod in_lists;
 mod interval;
 mod operators;
 mod regex;
 mod regexp_match;
+mod regexp_replace;
 mod repeated_keys;
 mod rounding;
 mod to_timestamp;
@@ -45,6 +47,7 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             decimal_float::cast_as_text,
         )),
         Arc::new(EachExpr::new("kept_casts", casts::kept)),
+        Arc::new(EachExpr::new("lists_apart", in_lists::told_apart)),
         Arc::new(EachExpr::new("coarse_times", coarse_time::downwards)),
         Arc::new(EachExpr::new("unknown_is_null", unknown_is_null)),
         Arc::new(EachExpr::new("repeated_keys", repeated_keys::of_aggregate)),

@@ -18,6 +18,7 @@ use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
 use super::csv::url;
+use super::dictionary_nulls::{has_dictionary, with_nulls};
 use super::{Engine, arrow_lengths};
 use crate::error::{Error, text_of};
 use crate::input::Input;
@@ -66,7 +67,8 @@ impl Engine {
         let [first, others @ ..] = groups else {
             return datafusion::common::internal_err!("an Arrow table without files");
         };
-        if others.is_empty() {
+        let has_dictionaries = columns.fields().iter().any(|it| has_dictionary(it));
+        if others.is_empty() && !has_dictionaries {
             return self.arrow_files(first);
         }
         let mut rows = LogicalPlanBuilder::from(self.arrow_rows(first, columns)?);
@@ -88,6 +90,10 @@ impl Engine {
             let column = match group.schema.field_with_name(name) {
                 Ok(known) => {
                     let column = Expr::Column((Some(&table), known).into());
+                    let column = match has_dictionary(known) {
+                        true => with_nulls(column),
+                        false => column,
+                    };
                     match known.data_type() == ty {
                         true => column,
                         false => cast(column, ty.clone()),

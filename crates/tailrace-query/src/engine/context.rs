@@ -11,7 +11,7 @@ use tailrace_sql::{mend_functions, mending_planner, mending_rules, sha256};
 
 use super::compared_keys::ComparedKeys;
 use super::rules::rules;
-use super::{Options, checked, clock_times, memory, zeros};
+use super::{Options, checked, clock_times, join_keys, memory, zeros};
 use crate::aggregates::mended;
 use crate::footers;
 
@@ -86,6 +86,7 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_optimizer_rules(join_keys::rules())
         .with_physical_optimizer_rules(rules())
         .with_analyzer_rule(Arc::new(checked::rule()))
         .with_analyzer_rule(Arc::new(clock_times::rule()))

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
-use super::{date_part, date_trunc, regexp_match, rounding, to_timestamp};
+use super::{date_part, date_trunc, regexp_match, regexp_replace, rounding, to_timestamp};
 
 /// Puts the mended functions in the place of DataFusion's.
 ///
@@ -57,6 +57,7 @@ fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         "date_part" => Mend::DatePart,
         "date_trunc" => Mend::DateTrunc,
         "regexp_match" => Mend::RegexpMatch,
+        "regexp_replace" => Mend::RegexpReplace,
         "round" => Mend::Round,
         "trunc" => Mend::Trunc,
         "to_timestamp"
@@ -84,6 +85,7 @@ enum Mend {
     DatePart,
     DateTrunc,
     RegexpMatch,
+    RegexpReplace,
     Round,
     ToTimestamp,
     Trunc,
@@ -131,6 +133,7 @@ impl ScalarUDFImpl for Mended {
             Mend::DatePart => known.invoke_with_args(args),
             Mend::DateTrunc => date_trunc::invoke(&**known, args),
             Mend::RegexpMatch => regexp_match::invoke(&args),
+            Mend::RegexpReplace => regexp_replace::invoke(&**known, args),
             Mend::Round => rounding::invoke(&**known, args, false),
             Mend::ToTimestamp => to_timestamp::invoke(&**known, args),
             Mend::Trunc => rounding::invoke(&**known, args, true),

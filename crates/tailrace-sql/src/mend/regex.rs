@@ -1,5 +1,6 @@
 //! A regular expression with a backslash in its text. DataFusion's optimizer makes a LIKE of one that is a mere text, and forgets that a
-//! backslash escapes what follows in a LIKE: `M\\u`, which is `M\u`, would find `Mu`.
+//! backslash escapes what follows in a LIKE: `M\\u`, which is `M\u`, would find `Mu`. And it takes `s ~ '.*'` for `s IS NOT NULL`, which is false
+//! and not NULL where `s` is NULL.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -7,6 +8,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 /// An empty group: a regular expression that ends with one is no mere text, finds the same, and is valid if it was.
 const GROUP: &str = "()";
+const ANYTHING: &str = ".*";
 
 /// The same expression, so that it stays a regular expression.
 pub(super) fn kept(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -21,7 +23,7 @@ pub(super) fn kept(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         return Ok(Transformed::no(expr));
     };
     let is_kept = match text_of(pattern) {
-        Some(text) if !may_have_backslash(text) => false,
+        Some(text) if !may_have_backslash(text) && text != ANYTHING => false,
         Some(text) => {
             text.push_str(GROUP);
             true
