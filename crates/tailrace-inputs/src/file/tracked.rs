@@ -36,7 +36,7 @@ use crate::meta::Meta;
 
 mod hole;
 
-use hole::Before;
+use hole::{Before, LineState};
 
 /// A file that is being followed: one inode, its current generation.
 #[derive(Debug)]
@@ -67,10 +67,8 @@ pub(crate) struct File {
     pub(crate) listed: bool,
     /// Whether a chunk was sent since `Opened`.
     pub(crate) chunked: bool,
-    /// How many turns in a row ended within a line.
-    pub(crate) unended_turns: u8,
-    /// What stands before `offset`.
-    before: Before,
+    /// What stands before `offset`, and how many turns in a row ended within a line.
+    line: LineState,
     /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
     pub(crate) is_read_ahead: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
@@ -194,8 +192,7 @@ impl File {
             is_reported: false,
             listed: false,
             chunked: false,
-            unended_turns: 0,
-            before: Before::default(),
+            line: LineState::default(),
             is_read_ahead: false,
             flushed: false,
             skip: None,
@@ -265,7 +262,7 @@ impl File {
     /// Whether it is to be read on before others have their turn: what is held of its line is memory, and so it would be
     /// of each of them. But a line may have no end.
     pub(crate) fn goes_first(&self) -> bool {
-        (1..UNENDED_TURNS_MAX).contains(&self.unended_turns)
+        (1..UNENDED_TURNS_MAX).contains(&self.line.unended_turns())
     }
 
     pub(crate) fn unread(&self) -> u64 {
@@ -274,7 +271,7 @@ impl File {
 
     /// Whether it is closed and all of it was read, up to the end of a line.
     pub(crate) fn is_dormant(&self) -> bool {
-        let is_read = self.is_reported && self.unread() == 0 && self.unended_turns == 0;
+        let is_read = self.is_reported && self.unread() == 0 && self.line.unended_turns() == 0;
         let is_plain = self.reach == Reach::Wanted && !self.is_copied() && !self.alien;
         is_read
             && is_plain
@@ -428,8 +425,8 @@ impl File {
         self.is_reported = false;
         self.listed = false;
         self.chunked = false;
-        (self.is_read_ahead, self.unended_turns) = (false, 0);
-        self.before = Before::default();
+        self.is_read_ahead = false;
+        self.line = LineState::default();
         self.flushed = false;
         self.skip = None;
         // A pause was about the old source.
@@ -550,12 +547,13 @@ impl File {
         self.read_head = key.fingerprint(before(self.offset, &head[..bytes]));
         self.verified = true;
         let tail = &tail[..here.bytes()];
-        self.before = match Before::of(tail, false) {
+        let before = match Before::of(tail, false) {
             // What stands there was given away.
             Before::Text if self.flushed => Before::LineEnd,
             Before::NulsInLine if self.flushed => Before::Nuls,
             before => before,
         };
+        self.line = self.line.behind(before);
         Ok(Some(self.is_in_line()))
     }
 
@@ -642,7 +640,7 @@ impl File {
             data = &data[..end];
         }
         let before_offset = match data {
-            [] => self.before,
+            [] => self.line.before(),
             _ => Before::of(data, self.is_in_line()),
         };
         let read_to = self.offset + data.len() as u64;
@@ -650,11 +648,10 @@ impl File {
             Slice::Bytes(_) => {}
             other => return Ok(other),
         }
-        self.unended_turns = match last_end {
-            Some(end) if end == data.len() => 0,
-            _ => self.unended_turns.saturating_add(1),
+        self.line = match last_end {
+            Some(end) if end == data.len() => LineState::default(),
+            _ => self.line.one_more_turn().behind(before_offset),
         };
-        self.before = before_offset;
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len()))
