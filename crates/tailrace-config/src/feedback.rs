@@ -184,8 +184,9 @@ fn real(path: &Path) -> PathBuf {
         let Ok(target) = fs::read_link(&path) else {
             break;
         };
+        // Where the link itself is, so that `..` leads on from there.
         let directory = path.parent().unwrap_or(Path::new("/"));
-        path = absolute(&directory.join(target));
+        path = absolute(&as_far_as_it_exists(directory).join(target));
     }
     as_far_as_it_exists(&path)
 }

@@ -37,6 +37,9 @@ fn directory() -> tempfile::TempDir {
     .unwrap();
     symlink("../logs/new.log", dir.path().join("out/new")).unwrap();
     symlink("new", dir.path().join("out/newer")).unwrap();
+    fs::create_dir(dir.path().join("out/deep")).unwrap();
+    symlink("../../logs/new.log", dir.path().join("out/deep/new")).unwrap();
+    symlink(dir.path().join("out/deep"), dir.path().join("l")).unwrap();
     symlink("round", dir.path().join("out/round")).unwrap();
     dir
 }
@@ -53,6 +56,7 @@ fn an_output_that_an_input_reads_is_refused_whatever_its_name() {
         ("'DIR/**'", "'DIR/data/**'", "DIR/logs/deep/er/out.ndjson"),
         ("'DIR/logs/*.log'", "", "DIR/out/new"),
         ("'DIR/logs/*.log'", "", "DIR/out/newer"),
+        ("'DIR/logs/*.log'", "", "DIR/l/new"),
         ("'DIR/logs/*.log'", "", "DIR/out/../logs/./out.log"),
         ("'DIR/logs/*.log'", "", &relative),
         ("'DIR/logs/*.log'", "", "DIR/link/out.log"),

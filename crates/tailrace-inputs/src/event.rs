@@ -107,7 +107,7 @@ pub enum FileEvent {
     Skipped {
         /// Which source.
         source: SourceId,
-        /// How many bytes, from the start of the file or of the hole.
+        /// How many bytes, from the start of the file.
         bytes: u64,
         /// Why.
         reason: SkipReason,

@@ -1,13 +1,13 @@
-//! Values of several kinds, which `json_get` and `->` give. A result, an order and groups want values of one kind: where there is none, the query
-//! is refused. DataFusion compares such a value with a whole number as one: 12.5 was neither more nor less than 3. Here it is compared as the
-//! number that it is.
+//! Values of several kinds, which `json_get` and `->` give. A result, an order, groups and aggregates want values of one kind: where there is
+//! none, the query is refused. DataFusion compares such a value with a number as one of that number's kind: 12.5 was neither more nor less
+//! than 3. Here it is compared as the number that it is.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::logical_expr::expr::Between;
+use datafusion::logical_expr::expr::{Between, InList, Sort};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, cast,
@@ -17,47 +17,71 @@ use tailrace_sql::EachExpr;
 
 use crate::error::Error;
 
-/// Checks that every column of the result, and every key of an order and of groups, has values of one kind.
+/// Checks that every column of the result, every key of an order and of groups, and what aggregates take has values of one kind.
 ///
 /// # Errors
 ///
 /// One has not.
 pub(crate) fn check_kinds(plan: &LogicalPlan) -> std::result::Result<(), Error> {
-    for field in plan.schema().fields() {
-        if has_several(field.data_type()) {
-            return Err(refused(field.name()));
-        }
-    }
-    let mut found = None;
+    let mut found = of_columns(plan);
     let _ = plan.apply_with_subqueries(|step| {
-        let schema = merge_schema(&step.inputs());
-        let mut keys: Vec<&Expr> = match step {
-            LogicalPlan::Sort(sort) => sort.expr.iter().map(|key| &key.expr).collect(),
-            LogicalPlan::Aggregate(groups) => groups.group_expr.iter().collect(),
-            _ => Vec::new(),
-        };
-        if let LogicalPlan::Window(windows) = step {
-            for expr in &windows.window_expr {
-                let _ = expr.apply(|part| {
-                    if let Expr::WindowFunction(window) = part {
-                        keys.extend(&window.params.partition_by);
-                        keys.extend(window.params.order_by.iter().map(|key| &key.expr));
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                });
-            }
-        }
-        let is_of_several = |key: &&&Expr| key.get_type(&schema).is_ok_and(|ty| has_several(&ty));
-        found = keys
-            .iter()
-            .find(is_of_several)
-            .map(|key| refused(&key.schema_name().to_string()));
+        found = found.take().or_else(|| of_step(step));
         Ok(match found {
             Some(_) => TreeNodeRecursion::Stop,
             None => TreeNodeRecursion::Continue,
         })
     });
     found.map_or(Ok(()), Err)
+}
+
+fn of_columns(plan: &LogicalPlan) -> Option<Error> {
+    let mut fields = plan.schema().fields().iter();
+    let several = fields.find(|field| has_several(field.data_type()));
+    several.map(|field| refused(field.name()))
+}
+
+fn of_step(step: &LogicalPlan) -> Option<Error> {
+    if let LogicalPlan::Distinct(_) = step {
+        return of_columns(step);
+    }
+    let schema = merge_schema(&step.inputs());
+    let is_of_several = |key: &&Expr| key.get_type(&schema).is_ok_and(|ty| has_several(&ty));
+    let refuse = |key: &Expr| refused(&key.schema_name().to_string());
+    let first = |keys: &[Expr]| keys.iter().find(is_of_several).map(refuse);
+    let first_of = |keys: &[Sort]| {
+        let mut keys = keys.iter().map(|key| &key.expr);
+        keys.find(is_of_several).map(refuse)
+    };
+    match step {
+        LogicalPlan::Sort(sort) => return first_of(&sort.expr),
+        LogicalPlan::Aggregate(groups) if first(&groups.group_expr).is_some() => {
+            return first(&groups.group_expr);
+        }
+        LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => {}
+        _ => return None,
+    }
+    let mut found = None;
+    let _ = step.apply_expressions(|expr| {
+        expr.apply(|part| {
+            found = found.take().or_else(|| match part {
+                Expr::WindowFunction(window) => {
+                    first(&window.params.partition_by).or_else(|| first_of(&window.params.order_by))
+                }
+                // It looks at no value.
+                Expr::AggregateFunction(call)
+                    if call.func.name() == "count" && !call.params.distinct =>
+                {
+                    None
+                }
+                Expr::AggregateFunction(call) => {
+                    first(&call.params.args).or_else(|| first_of(&call.params.order_by))
+                }
+                _ => None,
+            });
+            Ok(TreeNodeRecursion::Continue)
+        })
+    });
+    found
 }
 
 fn refused(name: &str) -> Error {
@@ -71,28 +95,26 @@ fn has_several(ty: &DataType) -> bool {
     matches!(ty, DataType::Union(..))
 }
 
-/// Compares them with whole numbers. DataFusion has not made the types agree yet.
+/// Compares them with numbers. DataFusion has not made the types agree yet.
 pub(crate) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     EachExpr::new("several_kinds", of_expr).analyze(plan, &ConfigOptions::default())
 }
 
 fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    let is_several = |expr: &Expr| expr.get_type(schema).is_ok_and(|ty| has_several(&ty));
+    let is_number = |expr: &Expr| expr.get_type(schema).is_ok_and(|ty| ty.is_numeric());
+    let are_both = |one: &Expr, other: &Expr| is_several(one) && is_number(other);
     Ok(match expr {
-        Expr::BinaryExpr(it) => {
-            let compares = matches!(
+        Expr::BinaryExpr(it)
+            if matches!(
                 it.op,
                 Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom
-            );
-            if compares && is_of_both(&it.left, &it.right, schema) {
-                Transformed::yes(comparison(it, schema)?)
-            } else {
-                Transformed::no(Expr::BinaryExpr(it))
-            }
-        }
-        Expr::Between(it)
-            if is_of_both(&it.expr, &it.low, schema) || is_of_both(&it.expr, &it.high, schema) =>
+            ) && (are_both(&it.left, &it.right) || are_both(&it.right, &it.left)) =>
         {
+            Transformed::yes(comparison(it, is_several))
+        }
+        Expr::Between(it) if are_both(&it.expr, &it.low) && is_number(&it.high) => {
             let Between {
                 expr,
                 negated,
@@ -107,37 +129,48 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 false => both,
             })
         }
+        Expr::InList(it) if is_several(&it.expr) && it.list.iter().all(is_number) => {
+            let InList {
+                expr,
+                list,
+                negated,
+            } = it;
+            let wholes = whole((*expr).clone()).in_list(list.clone(), negated);
+            Transformed::yes(coalesce(vec![wholes, float(*expr).in_list(list, negated)]))
+        }
         other => Transformed::no(other),
     })
 }
 
-/// Whether one has values of several kinds and the other one whole numbers.
-fn is_of_both(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
-    let (Ok(left), Ok(right)) = (left.get_type(schema), right.get_type(schema)) else {
-        return false;
-    };
-    has_several(&left) && right.is_integer() || left.is_integer() && has_several(&right)
+/// NULL where the value is no whole number.
+fn whole(value: Expr) -> Expr {
+    cast(value, DataType::Int64)
 }
 
-/// As whole numbers, which is NULL where the value is none, and else as floats, which is NULL where it is none of these.
-fn comparison(it: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
+/// NULL where the value is no number with a fraction or an exponent.
+fn float(value: Expr) -> Expr {
+    cast(value, DataType::Float64)
+}
+
+/// As whole numbers, where they are, and else as floats.
+fn comparison(it: BinaryExpr, is_several: impl Fn(&Expr) -> bool) -> Expr {
     let BinaryExpr { left, op, right } = it;
-    let as_float = |side: &Expr| -> Result<Expr> {
-        Ok(match side.get_type(schema)?.is_integer() {
-            true => cast(side.clone(), DataType::Float64),
-            false => side.clone(),
-        })
-    };
     let plain = match op {
         Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => Operator::Eq,
         op => op,
     };
-    let floats = binary_expr(as_float(&left)?, plain, as_float(&right)?);
-    let both_null = (*left).clone().is_null().and((*right).clone().is_null());
-    let wholes = binary_expr(*left, plain, *right);
-    Ok(match op {
+    let compared = |of: fn(Expr) -> Expr| {
+        let side = |side: &Expr| match is_several(side) {
+            true => of(side.clone()),
+            false => side.clone(),
+        };
+        binary_expr(side(&left), plain, side(&right))
+    };
+    let (wholes, floats) = (compared(whole), compared(float));
+    let both_null = (*left).is_null().and((*right).is_null());
+    match op {
         Operator::IsNotDistinctFrom => coalesce(vec![wholes, floats, both_null]),
         Operator::IsDistinctFrom => Expr::Not(Box::new(coalesce(vec![wholes, floats, both_null]))),
         _ => coalesce(vec![wholes, floats]),
-    })
+    }
 }

@@ -401,7 +401,7 @@ impl Follower {
             .is_some_and(File::is_dormant)
         {
             let mut events = Vec::new();
-            self.finish_source(slot, false, &mut events);
+            self.finish_source(slot, &mut events);
             self.pending.append(&mut events);
             if let Some(file) = &mut self.files[slot as usize] {
                 file.be_idle();

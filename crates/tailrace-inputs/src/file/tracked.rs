@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use memchr::memrchr;
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
@@ -30,13 +31,9 @@ use crate::file::pace::{Moment, Pace};
 use crate::file::roots::{Opened, Roots};
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
-    read_full_at, read_head,
+    ends_in_line, read_full_at, read_head,
 };
 use crate::meta::Meta;
-
-mod hole;
-
-use hole::{Before, LineState};
 
 /// A file that is being followed: one inode, its current generation.
 #[derive(Debug)]
@@ -67,8 +64,8 @@ pub(crate) struct File {
     pub(crate) listed: bool,
     /// Whether a chunk was sent since `Opened`.
     pub(crate) chunked: bool,
-    /// What stands before `offset`, and how many turns in a row ended within a line.
-    line: LineState,
+    /// How many turns in a row ended within a line.
+    pub(crate) unended_turns: u8,
     /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
     pub(crate) is_read_ahead: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
@@ -192,7 +189,7 @@ impl File {
             is_reported: false,
             listed: false,
             chunked: false,
-            line: LineState::default(),
+            unended_turns: 0,
             is_read_ahead: false,
             flushed: false,
             skip: None,
@@ -262,7 +259,7 @@ impl File {
     /// Whether it is to be read on before others have their turn: what is held of its line is memory, and so it would be
     /// of each of them. But a line may have no end.
     pub(crate) fn goes_first(&self) -> bool {
-        (1..UNENDED_TURNS_MAX).contains(&self.line.unended_turns())
+        (1..UNENDED_TURNS_MAX).contains(&self.unended_turns)
     }
 
     pub(crate) fn unread(&self) -> u64 {
@@ -271,7 +268,7 @@ impl File {
 
     /// Whether it is closed and all of it was read, up to the end of a line.
     pub(crate) fn is_dormant(&self) -> bool {
-        let is_read = self.is_reported && self.unread() == 0 && self.line.unended_turns() == 0;
+        let is_read = self.is_reported && self.unread() == 0 && self.unended_turns == 0;
         let is_plain = self.reach == Reach::Wanted && !self.is_copied() && !self.alien;
         is_read
             && is_plain
@@ -425,8 +422,7 @@ impl File {
         self.is_reported = false;
         self.listed = false;
         self.chunked = false;
-        self.is_read_ahead = false;
-        self.line = LineState::default();
+        (self.is_read_ahead, self.unended_turns) = (false, 0);
         self.flushed = false;
         self.skip = None;
         // A pause was about the old source.
@@ -546,15 +542,8 @@ impl File {
         self.tail = here;
         self.read_head = key.fingerprint(before(self.offset, &head[..bytes]));
         self.verified = true;
-        let tail = &tail[..here.bytes()];
-        let before = match Before::of(tail, false) {
-            // What stands there was given away.
-            Before::Text if self.flushed => Before::LineEnd,
-            Before::NulsInLine if self.flushed => Before::Nuls,
-            before => before,
-        };
-        self.line = self.line.behind(before);
-        Ok(Some(self.is_in_line()))
+        let mid_line = ends_in_line(&tail[..here.bytes()], false);
+        Ok(Some(mid_line && !self.flushed))
     }
 
     /// The tail at an offset, `None` if the file is shorter. Its bytes are in `room` then.
@@ -570,6 +559,27 @@ impl File {
             return Ok(None);
         }
         Ok(Some(key.tail(&room[..want], offset)))
+    }
+
+    /// Where the first bytes are that were written: `size` if there are none, 0 if that is not known.
+    pub(crate) fn hole_end(&self, size: u64) -> io::Result<u64> {
+        match rustix::fs::seek(self.handle()?, SeekFrom::Data(0)) {
+            Ok(end) => Ok(end.min(size)),
+            Err(Errno::NXIO) => Ok(size),
+            // The filesystem knows no holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves the offset without reading. False if the file does not begin with what is known of it, or is shorter.
+    pub(crate) fn skip_to(&mut self, offset: u64, key: FingerprintKey) -> io::Result<bool> {
+        let from = std::mem::replace(&mut self.offset, offset);
+        let verified = self.verify(key);
+        if !matches!(verified, Ok(Some(_))) {
+            self.offset = from;
+        }
+        Ok(verified?.is_some())
     }
 
     /// Whether the file is still what was read: its head and its tail.
@@ -639,18 +649,14 @@ impl File {
             // What would only be held until its line ends is read again instead.
             data = &data[..end];
         }
-        let before_offset = match data {
-            [] => self.line.before(),
-            _ => Before::of(data, self.is_in_line()),
-        };
         let read_to = self.offset + data.len() as u64;
         match self.look_again(read_to, key)? {
             Slice::Bytes(_) => {}
             other => return Ok(other),
         }
-        self.line = match last_end {
-            Some(end) if end == data.len() => LineState::default(),
-            _ => self.line.one_more_turn().behind(before_offset),
+        self.unended_turns = match last_end {
+            Some(end) if end == data.len() => 0,
+            _ => self.unended_turns.saturating_add(1),
         };
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;

@@ -243,7 +243,7 @@ impl Follower {
             if !file.content_holds(key)? {
                 return Ok(None);
             }
-            self.come_back(slot, stat.size, false, events);
+            self.come_back(slot, stat.size, events);
         }
         Ok(Some(stat))
     }
@@ -455,18 +455,18 @@ impl Follower {
             && file.is_reported
         {
             file.flushed = true;
-            self.finish_source(slot, false, events);
+            self.finish_source(slot, events);
         }
     }
 
     /// The source of a file ends, the file is still looked after.
-    pub(super) fn finish_source(&mut self, slot: u32, is_cut: bool, events: &mut Vec<FileEvent>) {
+    pub(super) fn finish_source(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
         events.push(FileEvent::Finished {
             source: file.source,
-            is_cut,
+            is_cut: false,
         });
         file.is_reported = false;
         file.paused = false;
@@ -479,14 +479,8 @@ impl Follower {
         }
     }
 
-    /// A file whose source ended grew, or goes on behind a hole: as a new source of the same generation.
-    pub(super) fn come_back(
-        &mut self,
-        slot: u32,
-        size: u64,
-        mid_line: bool,
-        events: &mut Vec<FileEvent>,
-    ) {
+    /// A finished file grew: it goes on as a new source of the same generation.
+    fn come_back(&mut self, slot: u32, size: u64, events: &mut Vec<FileEvent>) {
         let source = self.new_source();
         if let Some(file) = &mut self.files[slot as usize] {
             file.source = source;
@@ -495,7 +489,7 @@ impl Follower {
             file.was_active();
             self.by_source.insert(source, slot);
         }
-        self.report_opened(slot, size, mid_line, events);
+        self.report_opened(slot, size, false, events);
     }
 
     /// The same for a file that is read from its compressed copy: nothing is compared, that was done.

@@ -65,8 +65,6 @@ struct Rig {
     /// Those that are gone and were written to unseen.
     unseen: BTreeSet<FileKey>,
     lost_unopened: u64,
-    /// Bytes between two sources of a file, until it is told that they are left out.
-    passed: u64,
     log: Vec<FileEvent>,
 }
 
@@ -107,7 +105,6 @@ impl Rig {
             unacked: BTreeSet::new(),
             unseen: BTreeSet::new(),
             lost_unopened: 0,
-            passed: 0,
             log: Vec::new(),
         }
     }
@@ -296,11 +293,7 @@ impl Rig {
                     bytes,
                     ..
                 } => self.live.get_mut(&self.keys[source]).unwrap().lost += bytes,
-                FileEvent::Skipped { bytes, .. } if self.passed > 0 => {
-                    assert_eq!(std::mem::take(&mut self.passed), *bytes);
-                }
                 FileEvent::Finished { source, .. } => {
-                    assert_eq!(self.passed, 0);
                     let key = self.keys.remove(source).unwrap();
                     self.live.get_mut(&key).unwrap().finished = true;
                     self.unacked.insert(key);
@@ -362,11 +355,6 @@ impl Rig {
         });
         if content.bytes.is_empty() {
             content.begin = *offset;
-        }
-        if content.finished && content.begin + (content.bytes.len() as u64) < *offset {
-            // A hole was passed: `take` sees that it is told.
-            self.passed = *offset - content.begin - content.bytes.len() as u64;
-            content.bytes.resize((*offset - content.begin) as usize, 0);
         }
         assert_eq!(content.begin + content.bytes.len() as u64, *offset);
         content.size = *size;

@@ -1,7 +1,6 @@
 //! Renames, truncations and deletions under a running follower.
 
 use super::*;
-use crate::event::SkipReason;
 
 #[test]
 fn a_file_grows_from_nothing_one_byte_at_a_time() {
@@ -339,48 +338,6 @@ fn a_file_that_is_all_hole_is_read_when_something_is_written() {
     file.write_all_at(b"one\n", 1 << 40).unwrap();
     rig.until(|rig| rig.texts().concat().ends_with("\0one\n"));
     assert_eq!(rig.lost(), []);
-}
-
-/// Another writer may have written before the hole, and it may lie within a line.
-#[test]
-fn a_hole_behind_what_was_read_is_not_read() {
-    for (begin, is_within) in [("one\n", false), ("one\n\0\0", false), ("one", true)] {
-        let mut rig = Rig::new(&["a.log"]);
-        rig.append("a.log", begin);
-        rig.until(|rig| rig.texts().concat() == begin);
-        let hole = 8 << 20;
-        let file = OpenOptions::new().write(true).open(rig.path("a.log"));
-        file.unwrap().set_len(hole).unwrap();
-        rig.append("a.log", "two\n");
-        rig.until(|rig| rig.texts().concat().ends_with("\0two\n"));
-        assert_eq!(rig.texts().concat().len() as u64, hole + 4);
-        assert_eq!(rig.lost(), []);
-        let passed: u64 = rig.log.iter().map(nuls_skipped).sum();
-        assert!(passed > 6 << 20, "{passed}");
-        let is_cut = |event: &FileEvent| matches!(event, FileEvent::Finished { is_cut, .. } if *is_cut == is_within);
-        assert_eq!(rig.count(is_cut), 1);
-        let goes_on = |event: &FileEvent| matches!(event, FileEvent::Opened { offset, mid_line, .. } if *offset > 0 && *mid_line == is_within);
-        assert_eq!(rig.count(goes_on), 1);
-        // What lies behind the hole is compared as before.
-        rig.append("a.log", "three\n");
-        rig.until(|rig| rig.texts().concat().ends_with("two\nthree\n"));
-        let file = OpenOptions::new().write(true).open(rig.path("a.log"));
-        file.unwrap().set_len(0).unwrap();
-        rig.append("a.log", "four\n");
-        rig.until(|rig| rig.texts().concat().contains("four\n"));
-        assert_eq!(rig.lost(), []);
-    }
-}
-
-fn nuls_skipped(event: &FileEvent) -> u64 {
-    match event {
-        FileEvent::Skipped {
-            bytes,
-            reason: SkipReason::Nul,
-            ..
-        } => *bytes,
-        _ => 0,
-    }
 }
 
 #[test]
