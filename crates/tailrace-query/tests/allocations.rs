@@ -4,6 +4,7 @@
 use std::alloc::System;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tailrace_query::{Engine, Input, Options};
@@ -58,8 +59,16 @@ async fn of_run(sql: &str, path: &Path, chunk_bytes: usize) -> usize {
     least
 }
 
+/// Held by each test: the allocator counts what all threads do.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn a_run_allocates_for_batches_and_not_for_rows() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let [few, many] = ["few", "many"].map(|name| dir.path().join(name));
     write(&few, ROWS);
@@ -107,6 +116,7 @@ async fn of_plan(sql: &str, path: &Path) -> usize {
 
 #[test]
 fn a_plan_allocates_for_columns_and_not_for_pairs_of_them() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let file = |columns: usize| {
         let members: Vec<_> = (0..columns).map(|at| format!("\"c{at}\":{at}")).collect();
