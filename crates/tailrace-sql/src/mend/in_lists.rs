@@ -4,7 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
@@ -44,19 +44,24 @@ fn is_known(element: &Expr) -> bool {
     }
 }
 
-/// The lists on the right whose value has a list on the left; whether there are such.
+/// The lists on the right whose value has a list on the left; whether there are such. What is in one of two lists, or in neither, is in
+/// or not in one of both.
 fn tell_apart(it: &mut BinaryExpr) -> Result<bool> {
-    let (left, right) = (lists(&it.left)?, lists(&it.right)?);
-    let may_be_wrong = |one: &List, other: &List| {
-        let is_right = match it.op {
-            Operator::And => one.is_plain && other.is_plain && one.negated && other.negated,
-            _ => one.is_plain && other.is_plain && !one.negated && !other.negated,
-        };
-        one.value == other.value && !is_right
+    let is_or = it.op == Operator::Or;
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    lists(&it.right, false, &mut right);
+    right.retain(|list| list.negated || !is_or);
+    if right.is_empty() {
+        return Ok(false);
+    }
+    lists(&it.left, false, &mut left);
+    let is_wrong = |list: &&List<'_>| {
+        let mut others = left.iter().filter(|other| other.value == list.value);
+        others.any(|other| (list.negated && other.negated) == is_or)
     };
     let wrong: Vec<Expr> = right
         .iter()
-        .filter(|list| left.iter().any(|other| may_be_wrong(other, list)))
+        .filter(is_wrong)
         .map(|list| list.value.clone())
         .collect();
     if wrong.is_empty() {
@@ -86,47 +91,52 @@ fn of_values(mut expr: Expr, values: &[Expr]) -> Transformed<Expr> {
 }
 
 /// What is looked for in a list.
-struct List {
-    value: Expr,
+struct List<'a> {
+    value: &'a Expr,
     negated: bool,
-    /// Whether it is a list as it stands, and the whole side.
-    is_plain: bool,
 }
 
-/// The lists that a condition consists of, also those that DataFusion makes of `a = 1 OR a = 2`.
-fn lists(condition: &Expr) -> Result<Vec<List>> {
-    let mut found = Vec::new();
-    condition.apply(|expr| {
-        let is_plain = std::ptr::eq(expr, condition);
-        match expr {
-            Expr::InList(list) => found.push(List {
-                value: (*list.expr).clone(),
-                negated: list.negated,
-                is_plain,
-            }),
-            Expr::BinaryExpr(it) if it.op == Operator::Eq && !is_plain => {
-                let sides = [&it.left, &it.right].into_iter();
-                let columns = sides.filter(|side| matches!(***side, Expr::Column(_)));
-                found.extend(columns.map(|side| List {
-                    value: (**side).clone(),
-                    negated: false,
-                    is_plain,
-                }));
-            }
-            Expr::BinaryExpr(it) if matches!(it.op, Operator::And | Operator::Or) => {}
-            Expr::Not(_) => {}
-            // What else has a condition within it is a value.
-            _ => return Ok(TreeNodeRecursion::Jump),
+/// The lists that a condition consists of, also those that DataFusion makes of `a = 1 OR a = 2`; `is_flipped` within NOT.
+fn lists<'a>(condition: &'a Expr, is_flipped: bool, found: &mut Vec<List<'a>>) {
+    match condition {
+        Expr::InList(list) => found.push(List {
+            value: &list.expr,
+            negated: list.negated != is_flipped,
+        }),
+        Expr::Not(inner) => lists(inner, !is_flipped, found),
+        Expr::BinaryExpr(it) if it.op == Operator::And => {
+            lists(&it.left, is_flipped, found);
+            lists(&it.right, is_flipped, found);
         }
-        Ok(match expr {
-            Expr::BinaryExpr(it) if matches!(it.op, Operator::And | Operator::Or) => {
-                TreeNodeRecursion::Continue
+        Expr::BinaryExpr(it) if it.op == Operator::Or => {
+            let mut compared: Vec<(&Expr, bool)> = Vec::new();
+            let mut open = vec![&it.left, &it.right];
+            while let Some(operand) = open.pop() {
+                match &**operand {
+                    Expr::BinaryExpr(it) if it.op == Operator::Or => {
+                        open.extend([&it.left, &it.right]);
+                    }
+                    Expr::BinaryExpr(it) if it.op == Operator::Eq => {
+                        let sides = [&*it.left, &*it.right].into_iter();
+                        for side in sides.filter(|side| matches!(side, Expr::Column(_))) {
+                            match compared.iter_mut().find(|(value, _)| *value == side) {
+                                Some((_, is_list)) => *is_list = true,
+                                None => compared.push((side, false)),
+                            }
+                        }
+                    }
+                    other => lists(other, is_flipped, found),
+                }
             }
-            Expr::Not(_) => TreeNodeRecursion::Continue,
-            _ => TreeNodeRecursion::Jump,
-        })
-    })?;
-    Ok(found)
+            let made = compared.into_iter().filter(|(_, is_list)| *is_list);
+            found.extend(made.map(|(value, _)| List {
+                value,
+                negated: is_flipped,
+            }));
+        }
+        // What else has a condition within it is a value.
+        _ => {}
+    }
 }
 
 /// The value of a list, which is another one than that of a list with other elements.
