@@ -50,14 +50,14 @@ fn tell_apart(it: &mut BinaryExpr) -> Result<bool> {
     let is_or = it.op == Operator::Or;
     let (mut left, mut right) = (Vec::new(), Vec::new());
     lists(&it.right, false, &mut right);
-    right.retain(|list| list.negated || !is_or);
     if right.is_empty() {
         return Ok(false);
     }
     lists(&it.left, false, &mut left);
     let is_wrong = |list: &&List<'_>| {
         let mut others = left.iter().filter(|other| other.value == list.value);
-        others.any(|other| (list.negated && other.negated) == is_or)
+        // Also under NOT, which makes the other operator and the other lists of them.
+        others.any(|other| list.negated == is_or || other.negated == is_or)
     };
     let wrong: Vec<Expr> = right
         .iter()
