@@ -1,7 +1,7 @@
 //! Refuses an output to a file that leads back to its pipeline, because an input of that reads it or what others make of it: each
 //! record would be read again, for ever.
-//! Also refuses one in `data_dir`, where only the agent's own files are, and an input that reads the checkpoint there, which
-//! changes with each record. Asks the file system where links lead, and opens nothing.
+//! Also refuses one in `data_dir`, where only the agent's own files are, and an input that reads what changes there with each
+//! record. Asks the file system where links lead, and opens nothing.
 //!
 //! A link in a part of a glob that has wildcards, or behind one, is not resolved. Two names of one file are not told to be so.
 
@@ -16,8 +16,15 @@ use crate::output::Output;
 use crate::pipeline::Pipeline;
 use crate::root::Config;
 
-/// What the agent writes in `data_dir` whenever a record was delivered.
-const CHECKPOINT: [&str; 2] = ["checkpoint.json", "checkpoint.journal"];
+/// What the agent writes in `data_dir` while records come and go, with the copies that it keeps. Each worker has a file of what is in
+/// progress.
+const OWN: [&str; 5] = [
+    "checkpoint.json",
+    "checkpoint.json.prev",
+    "checkpoint.journal",
+    "checkpoint.journal.prev",
+    "in-progress/0",
+];
 
 /// As many links as Linux follows in one path.
 const LINKS_MAX: usize = 40;
@@ -25,7 +32,7 @@ const LINKS_MAX: usize = 40;
 /// Returns whether there is no such output or input, and reports each.
 pub(crate) fn check(config: &Config, reader: &mut Reader<'_>) -> bool {
     let data_dir = names(&config.data_dir);
-    let mut sound = reads_no_checkpoint(config, &data_dir, reader);
+    let mut sound = reads_nothing_own(config, &data_dir, reader);
     let pipelines: Vec<&Pipeline> = config.pipelines.values().collect();
     let written = |output: &Output| output.kind.writes().map(names).unwrap_or_default();
     // The pipelines that read what each one writes.
@@ -70,13 +77,13 @@ pub(crate) fn check(config: &Config, reader: &mut Reader<'_>) -> bool {
     sound
 }
 
-/// Whether no input reads the agent's own checkpoint; reports each that does.
-fn reads_no_checkpoint(config: &Config, data_dir: &[PathBuf], reader: &mut Reader<'_>) -> bool {
-    let in_dir = |dir: &PathBuf| CHECKPOINT.map(|name| dir.join(name));
-    let checkpoint: Vec<PathBuf> = data_dir.iter().flat_map(in_dir).collect();
+/// Whether no input reads what the agent itself writes; reports each that does.
+fn reads_nothing_own(config: &Config, data_dir: &[PathBuf], reader: &mut Reader<'_>) -> bool {
+    let in_dir = |dir: &PathBuf| OWN.map(|name| dir.join(name));
+    let own: Vec<PathBuf> = data_dir.iter().flat_map(in_dir).collect();
     let inputs = config.pipelines.values().flat_map(|it| &it.inputs);
     let mut sound = true;
-    for input in inputs.filter(|input| reads(input, &checkpoint)) {
+    for input in inputs.filter(|input| reads(input, &own)) {
         let message = "the input reads the agent's own files in data_dir: each record makes another one, for ever";
         let hint = "choose another data_dir, or add what is in it to `exclude` of the input";
         let place = Node::empty(&input.position);

@@ -129,6 +129,8 @@ fn an_input_that_reads_the_checkpoint_is_refused() {
         ("'DIR/**'", ""),
         ("DIR/data/checkpoint.journal", ""),
         ("'DIR/state/*.json'", "'DIR/state/a.json'"),
+        ("'DIR/data/**'", "'DIR/data/*.j*'"),
+        ("'DIR/data/*.prev'", ""),
     ] {
         let found = check(dir.path(), include, exclude, "DIR/elsewhere/out");
         let own = |it: &&Diagnostic| it.message.contains("the agent's own files in data_dir");

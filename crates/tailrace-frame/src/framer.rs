@@ -12,6 +12,7 @@ mod lines;
 mod reframe;
 mod rest;
 mod resume;
+mod runs;
 mod stow;
 
 use memchr::memchr_iter;
@@ -21,6 +22,7 @@ use crate::config::{Config, Content, Format};
 use crate::frames::{Flags, Frames, SkipReason};
 use crate::multiline::join::{Chunk, Joins};
 use crate::text::{cut_length, emptied, is_overlong, nuls_before};
+use runs::Push;
 
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
 #[derive(Clone, Debug)]
@@ -158,26 +160,33 @@ impl Framer {
         } else {
             0
         };
+        let push = Push {
+            bytes,
+            buffer,
+            base,
+            origin,
+        };
         let mut is_bare = self.is_bare();
-        for newline in newlines {
-            let mut line = Line {
-                text: &bytes[start..newline],
-                start: origin + start as u64,
-                end: origin + newline as u64 + 1,
-                place: Some((buffer, base + start as u32)),
-            };
-            if !(is_bare && self.whole_line(&line, out)) {
-                if bytes[start] == 0 {
-                    let line = &bytes[..newline];
-                    start = self.skip_nuls(line, false, start, origin, Chunk::NONE, out);
+        loop {
+            let newline = if is_bare {
+                let room = records_max.saturating_sub(out.records.len()).max(1);
+                let run = self.whole_lines(push, &mut newlines, start, room, out);
+                start = run.end;
+                if run.is_last {
+                    break;
                 }
-                line.text = &bytes[start..newline];
-                line.start = origin + start as u64;
-                line.place = Some((buffer, base + start as u32));
-                self.line(&line, out);
+                run.unusual
+            } else {
+                let Some(newline) = newlines.next() else {
+                    break;
+                };
+                Some(newline)
+            };
+            if let Some(newline) = newline {
+                self.unusual_line(push, start, newline, out);
+                start = newline + 1;
                 is_bare = self.is_bare();
             }
-            start = newline + 1;
             if out.records.len() >= records_max {
                 return self.took(start, out);
             }
@@ -189,6 +198,23 @@ impl Framer {
             self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
         }
         self.took(bytes.len(), out)
+    }
+
+    /// Deals with a line of a push that may be of any kind.
+    #[inline]
+    fn unusual_line(&mut self, push: Push<'_>, start: usize, newline: usize, out: &mut Frames) {
+        let (bytes, origin) = (push.bytes, push.origin);
+        let start = match bytes[start] {
+            0 => self.skip_nuls(&bytes[..newline], false, start, origin, Chunk::NONE, out),
+            _ => start,
+        };
+        let line = Line {
+            text: &bytes[start..newline],
+            start: origin + start as u64,
+            end: origin + newline as u64 + 1,
+            place: Some((push.buffer, push.base + start as u32)),
+        };
+        self.line(&line, out);
     }
 
     /// So many bytes of a push are framed.

@@ -256,13 +256,29 @@ impl Frames {
         self.count(record);
     }
 
+    /// Adds records of one piece each, all with these flags.
+    #[inline]
+    pub(crate) fn seal_lines(
+        &mut self,
+        records: impl ExactSizeIterator<Item = Record>,
+        pieces: impl Iterator<Item = Piece>,
+        flags: Flags,
+    ) {
+        let (count, before) = (records.len() as u64, self.pieces.len());
+        self.records.extend(records);
+        self.pieces.extend(pieces);
+        let end = place_of(self.pieces.len());
+        self.piece_ends.extend(before as u32 + 1..=end);
+        self.stats.records += count;
+        self.stats.truncated += count * u64::from(flags.contains(Flags::TRUNCATED));
+        self.stats.broken += count * u64::from(flags.contains(Flags::BROKEN));
+    }
+
     /// Adds a record whose pieces were just added.
     #[inline]
     fn count(&mut self, record: Record) {
         self.records.push(record);
-        let end = u32::try_from(self.pieces.len())
-            .expect("frames are cleared long before they hold 2^32 pieces");
-        self.piece_ends.push(end);
+        self.piece_ends.push(place_of(self.pieces.len()));
         self.stats.records += 1;
         self.stats.truncated += u64::from(record.flags.contains(Flags::TRUNCATED));
         self.stats.broken += u64::from(record.flags.contains(Flags::BROKEN));
@@ -297,4 +313,10 @@ impl Frames {
             }),
         }
     }
+}
+
+/// The number of pieces that there are, as it is kept.
+#[inline]
+fn place_of(pieces: usize) -> u32 {
+    u32::try_from(pieces).expect("frames are cleared long before they hold 2^32 pieces")
 }

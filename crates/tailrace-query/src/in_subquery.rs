@@ -15,7 +15,8 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr, lit, not, when,
+    Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr,
+    lit, not, when,
 };
 
 use crate::set_comparison::with_own_name;
@@ -35,7 +36,10 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     let parts = split_conjunction_owned(filter.predicate.clone()).into_iter();
     let parts = parts.map(|part| {
         let part = match without_not(of_one_row(part, &mut is_changed)?) {
-            Expr::InSubquery(plain) if plain.subquery.outer_ref_columns.is_empty() => {
+            Expr::InSubquery(plain)
+                if plain.subquery.outer_ref_columns.is_empty()
+                    && !has_unseen_null(&plain, schema)? =>
+            {
                 return Ok(Expr::InSubquery(plain));
             }
             Expr::InSubquery(found) => {
@@ -59,6 +63,19 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
         }
         _ => Ok(Transformed::no(LogicalPlan::Filter(filter))),
     }
+}
+
+/// Whether NOT IN is of a value that may be NULL though none of its columns may: DataFusion looks at those only.
+fn has_unseen_null(it: &InSubquery, schema: &DFSchema) -> Result<bool> {
+    if !it.negated || matches!(*it.expr, Expr::Column(_)) || !it.expr.nullable(schema)? {
+        return Ok(false);
+    }
+    let columns = it.expr.column_refs();
+    let mut fields = columns
+        .iter()
+        .map(|column| schema.field_from_column(column));
+    let is_seen = fields.any(|field| field.is_ok_and(|field| field.is_nullable()));
+    Ok(!is_seen && !it.subquery.subquery.schema().field(0).is_nullable())
 }
 
 /// Aggregates without GROUP BY give one row, also of no rows, which DataFusion 55 forgets where they read the query around them: with

@@ -198,23 +198,24 @@ impl Reader {
 
 /// The frames of `bytes` as the scanner wants them.
 pub(crate) fn chunk(frames: &mut Frames, bytes: Bytes, count: u64) -> Chunk {
-    let record = |record: &tailrace_frame::Record| Record {
-        buffer: u32::from(record.buffer == SIDE),
-        start: record.start,
-        end: record.end,
-        flags: record.flags.0,
+    let mut has_envelope = false;
+    let record = |record: &tailrace_frame::Record| {
+        has_envelope |= record.time_ns != 0 || record.stream as u8 != 0;
+        Record {
+            buffer: u32::from(record.buffer == SIDE),
+            start: record.start,
+            end: record.end,
+            flags: record.flags.0,
+        }
     };
-    let has_envelope = frames
-        .records
-        .iter()
-        .any(|it| it.time_ns != 0 || it.stream as u8 != 0);
+    let records = frames.records.iter().map(record).collect();
     let enveloped = if has_envelope {
         frames.records.as_slice()
     } else {
         &[]
     };
     Chunk {
-        records: frames.records.iter().map(record).collect(),
+        records,
         times: enveloped.iter().map(|it| it.time_ns).collect(),
         streams: enveloped.iter().map(|it| it.stream as u8).collect(),
         buffers: vec![bytes, std::mem::take(&mut frames.side).into()],

@@ -7,7 +7,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow::array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int64Array, StringArray, StructArray,
+};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
@@ -204,4 +206,31 @@ fn a_file_with_a_footer_is_read_by_that() {
     std::fs::write(&path, bytes).unwrap();
     let sql = format!("SELECT sum(n) AS n FROM '{}'", path.display());
     assert_eq!(told(dir, &sql), "{\"n\":3}\n");
+}
+
+/// Rows of NULL refer to a value of the dictionary that is one.
+#[test]
+fn a_dictionary_may_hold_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let values: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), None]));
+    let column: ArrayRef = Arc::new(DictionaryArray::new(Int8Array::from(vec![0, 1]), values));
+    let field = Field::new("d", column.data_type().clone(), true);
+    let inner: ArrayRef = Arc::new(StructArray::from(vec![(
+        Arc::new(field),
+        Arc::clone(&column),
+    )]));
+    let columns = vec![("i", numbers(&[1, 2])), ("d", column), ("s", inner)];
+    write(&dir.join("d.arrow"), &batch(columns));
+    for files in ["DIR/d.arrow", "DIR/*.arrow"] {
+        let sql = format!("SELECT i, d, length(d) AS l, s['d'] AS e FROM '{files}' ORDER BY i");
+        assert_eq!(
+            told(dir, &sql),
+            "{\"i\":1,\"d\":\"x\",\"l\":1,\"e\":\"x\"}\n{\"i\":2}\n"
+        );
+        // Other columns make them tables of their own.
+        stream(&dir.join("e.arrow"), &batch(vec![("f", numbers(&[]))]));
+    }
+    let sql = "SELECT count(*) AS n FROM 'DIR/d.arrow' WHERE d <> 'y'";
+    assert_eq!(told(dir, sql), "{\"n\":1}\n");
 }

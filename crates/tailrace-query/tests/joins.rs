@@ -7,7 +7,7 @@ mod parquet;
 
 use std::path::Path;
 
-use tailrace_query::Options;
+use tailrace_query::{Engine, Options};
 
 /// A CSV file, and the same rows as Parquet.
 fn table(dir: &Path, name: &str, rows: &str) {
@@ -90,5 +90,57 @@ fn what_is_constant_on_one_side_is_not_in_rows_without_it() {
     check(
         "SELECT z.id, a.k FROM (SELECT id, 7 AS k FROM 'A') a FULL JOIN (SELECT * FROM 'Z' WHERE g = 'x') z ON a.id = z.id ORDER BY z.g, a.k, z.id",
         "{\"id\":1,\"k\":7}\n{\"id\":2,\"k\":7}\n{\"k\":7}\n",
+    );
+}
+
+/// The steps of a query.
+fn steps(sql: &str) -> String {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = Engine::new(Options::default()).unwrap();
+        engine.plan(sql, &[]).await.unwrap().text()
+    })
+}
+
+#[test]
+fn keys_are_found_beside_joins_of_equal_nulls_and_of_values_of_several_kinds() {
+    let rows = "(VALUES (1, 1), (2, 2))";
+    let equal_nulls = format!(
+        "SELECT count(*) FROM {rows} p(x, y) JOIN {rows} q(x, y) ON p.x IS NOT DISTINCT FROM q.x"
+    );
+    for sql in [
+        format!(
+            "SELECT count(*) FROM {rows} a(x, y), {rows} b(x, y), {rows} c(x, y) WHERE a.x = c.x AND c.y = b.y UNION ALL {equal_nulls}"
+        ),
+        format!(
+            "SELECT count(*) FROM {rows} a(x, y) JOIN (VALUES ('{{}}')) b(o) ON json_get(b.o, 'id') = a.x"
+        ),
+    ] {
+        let steps = steps(&sql);
+        assert!(steps.contains("HashJoin"), "{steps}");
+        assert!(!steps.contains("CrossJoin"), "{steps}");
+        assert!(!steps.contains("NestedLoopJoin"), "{steps}");
+    }
+}
+
+#[test]
+fn keys_are_computed_from_members() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows =
+        "{\"o\":{\"id\":3},\"k\":4}\n{\"o\":{\"id\":-4},\"k\":3}\n{\"o\":{\"id\":12.5},\"k\":12}\n";
+    std::fs::write(dir.path().join("a.ndjson"), rows).unwrap();
+    for key in ["json_get(a.o, 'id')", "a.o -> 'id'"] {
+        let sql = format!(
+            "SELECT a.k AS a, b.k AS b FROM 'DIR/a.ndjson' a JOIN 'DIR/a.ndjson' b ON {key} = b.k ORDER BY 1"
+        );
+        let found = asked::ask(dir.path(), &sql, Options::default());
+        let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(found, "{\"a\":4,\"b\":3}\n", "{sql}");
+    }
+    let sql = "SELECT b.k FROM 'DIR/a.ndjson' a JOIN 'DIR/a.ndjson' b ON abs(json_get_int(a.o, 'id')) = b.k ORDER BY 1";
+    let found = asked::ask(dir.path(), sql, Options::default());
+    assert_eq!(
+        found.unwrap_or_else(|error| error.to_string()),
+        "{\"k\":3}\n{\"k\":4}\n"
     );
 }

@@ -624,6 +624,12 @@ fn operators_say_which_types_stand_beside_them() {
     let message = "the query has text and int64 beside `+`, which does not take them";
     assert_eq!((error.message.as_str(), error.place), (message, None));
     check(
+        "SELECT json_get(name, 'a') + 1 FROM logs",
+        "`json_get(name, 'a') + 1` has values of several kinds and int64 beside `+`, which does not take them",
+        Some("json_get"),
+        "json_get_int, json_get_float, json_get_str or a cast gives values of one kind",
+    );
+    check(
         "SELECT timestamp + 1 FROM logs",
         "`timestamp + 1` has timestamp and int64 beside `+`, which does not take them",
         Some("timestamp"),

@@ -130,6 +130,18 @@ fn statistics_are_used_for_mended_comparisons() {
             3,
         ),
         ("extract(year FROM d) = 1980", 348, 3),
+        // Of several lists each one leaves out what it can.
+        (
+            "i NOT IN (7, 8) AND i IN (3500, 3501, 3502, 3503, 3504)",
+            5,
+            3,
+        ),
+        ("i IN (3500, 3400 + 1)", 2, 3),
+        (
+            "(d = 1 OR i NOT IN (7, 8)) AND (i = 3500 OR i = 3501)",
+            2,
+            3,
+        ),
         // The times of day of a row group are not known.
         ("us::time >= TIME '01:00:00'", 400, 0),
         // A cast that may fail is computed of all rows.

@@ -29,6 +29,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 pub use functions::mend_functions;
+pub use in_lists::SimplifiedApart;
 
 /// The rules that mend plans, in their order. They come after DataFusion's, which make types agree.
 #[must_use]
@@ -47,7 +48,6 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             decimal_float::cast_as_text,
         )),
         Arc::new(EachExpr::new("kept_casts", casts::kept)),
-        Arc::new(EachExpr::new("lists_apart", in_lists::told_apart)),
         Arc::new(EachExpr::new("coarse_times", coarse_time::downwards)),
         Arc::new(EachExpr::new("unknown_is_null", unknown_is_null)),
         Arc::new(EachExpr::new("repeated_keys", repeated_keys::of_aggregate)),

@@ -21,7 +21,6 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 use datafusion::optimizer::Optimizer;
-use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -30,7 +29,7 @@ use futures::FutureExt;
 
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
-use crate::mend::{mend_functions, mending_planner, mending_rules};
+use crate::mend::{SimplifiedApart, mend_functions, mending_planner, mending_rules};
 use crate::sha256::sha256;
 use crate::value;
 
@@ -248,7 +247,7 @@ impl Session {
             .analyzer()
             .execute_and_check(plan, options, |_, _| {})?;
         let optimizer = Optimizer::with_rules(vec![
-            Arc::new(SimplifyExpressions::new()),
+            Arc::new(SimplifiedApart::default()),
             Arc::new(GuardAll),
         ]);
         optimizer.optimize(plan, state, |_, _| {})

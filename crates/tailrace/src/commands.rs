@@ -35,7 +35,13 @@ pub struct Cli {
 /// The command line with the variable of each flag, and its help in groups. One that no command names itself is `TAILRACE_`, the names of the
 /// commands, and its own.
 pub fn command_line() -> clap::Command {
-    help::arrange(variables::add(Cli::command(), "TAILRACE"))
+    command_line_of(&|_| true)
+}
+
+/// The same, where only the wanted commands have variables and groups: to make them for all takes longer than to read the
+/// words of a command line.
+fn command_line_of(wanted: variables::Wanted<'_>) -> clap::Command {
+    help::arrange(variables::add(Cli::command(), "TAILRACE", wanted), wanted)
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,10 +113,11 @@ impl Command {
 impl Cli {
     /// The command line of this process. Help, and an error in it, end the process here.
     pub fn of_process() -> Self {
-        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-        let command = command_line().color(style::of_command_line(words));
         let words: Vec<_> = std::env::args_os().collect();
-        let cli = variables::matches(&command, words)
+        let color = style::of_command_line(words.iter().map(|it| it.to_string_lossy().into()));
+        // A word that only looks like a command's name makes one too many.
+        let may_be_asked = |name: &str| words.iter().any(|word| word == name);
+        let cli = variables::matches(|| command_line_of(&may_be_asked).color(color), &words)
             .and_then(|matches| Self::from_arg_matches(&matches));
         cli.unwrap_or_else(|error| error.exit())
     }

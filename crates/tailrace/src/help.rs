@@ -6,6 +6,7 @@ use clap::{Arg, Args as _, Command};
 
 use crate::cli::{ConfigArgs, EXIT_CODES};
 use crate::style;
+use crate::variables::Wanted;
 
 /// Lines are not longer than this on any terminal.
 const WIDTH_MAX: usize = 100;
@@ -24,23 +25,23 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Tools", &[]),
 ];
 
-/// Groups what the help of a command, and of all below it, shows.
-pub(crate) fn arrange(command: Command) -> Command {
+/// Groups what the help of a command, and of all below it that are wanted, shows.
+pub(crate) fn arrange(command: Command, wanted: Wanted<'_>) -> Command {
     let width = style::width().map_or(WIDTH_MAX, usize::from).min(WIDTH_MAX);
-    arrange_for(command, width)
+    arrange_for(command, width, wanted)
 }
 
-fn arrange_for(command: Command, width: usize) -> Command {
+fn arrange_for(command: Command, width: usize, wanted: Wanted<'_>) -> Command {
     let template = template(&command, width);
     let config = ConfigArgs::augment_args(Command::new("config"));
     let of_config: Vec<&Arg> = config.get_arguments().collect();
-    with_headings(command, &of_config)
+    with_headings(command, &of_config, wanted)
         .help_template(template)
         .after_help(after_help())
 }
 
 /// Puts options under a heading: those of every command, those that choose the config, and those of the command alone.
-fn with_headings(command: Command, of_config: &[&Arg]) -> Command {
+fn with_headings(command: Command, of_config: &[&Arg], wanted: Wanted<'_>) -> Command {
     let with_heading = |arg: Arg| {
         let is_same = |other: &&&Arg| {
             let help = |arg: &Arg| arg.get_help().map(ToString::to_string);
@@ -56,7 +57,10 @@ fn with_headings(command: Command, of_config: &[&Arg]) -> Command {
         arg.help_heading(heading)
     };
     let command = command.mut_args(with_heading);
-    command.mut_subcommands(|inner| with_headings(inner, of_config))
+    command.mut_subcommands(|inner| match wanted(inner.get_name()) {
+        true => with_headings(inner, of_config, wanted),
+        false => inner,
+    })
 }
 
 /// The top of the help: what the program is, and its commands.
@@ -151,8 +155,8 @@ mod tests {
 
     #[test]
     fn every_help_fits_80_columns() {
-        let command = crate::variables::add(Cli::command(), "TAILRACE");
-        let mut command = narrow(arrange_for(command, WIDTH));
+        let command = crate::variables::add(Cli::command(), "TAILRACE", &|_| true);
+        let mut command = narrow(arrange_for(command, WIDTH, &|_| true));
         command.build();
         let mut seen = 0;
         check(&mut command, &mut seen);
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_command_is_listed_once_and_options_stand_under_their_heading() {
-        let mut command = arrange_for(Cli::command(), WIDTH);
+        let mut command = arrange_for(Cli::command(), WIDTH, &|_| true);
         let help = command.render_help().to_string();
         for inner in command.get_subcommands() {
             let name = format!("  {} ", inner.get_name());

@@ -2,28 +2,34 @@
 //! others get one here, by rule: `--lines` of `tailrace generate` is `TAILRACE_GENERATE_LINES`. Help shows the name of a
 //! variable and never its value.
 
+use std::ffi::OsString;
+
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+/// Which commands a command line needs, by their names.
+pub(crate) type Wanted<'w> = &'w dyn Fn(&str) -> bool;
+
 /// Flags that exclude each other. The variable of one gives way to the other flag.
 const EXCLUSIVE: [&str; 2] = ["input", "config"];
 
-/// Reads the words of a command line.
+/// Reads the words of a command line, which `command` makes.
 ///
 /// # Errors
 ///
 /// What is wrong with them, or the help.
-pub(crate) fn matches<I>(command: &Command, words: I) -> Result<ArgMatches, clap::Error>
-where
-    I: IntoIterator<Item = std::ffi::OsString> + Clone,
-{
-    let of = |command: Command| command.try_get_matches_from(words.clone());
-    let conflict = match of(command.clone()) {
+pub(crate) fn matches(
+    command: impl Fn() -> Command,
+    words: &[OsString],
+) -> Result<ArgMatches, clap::Error> {
+    let conflict = match command().try_get_matches_from(words) {
         Err(error) if error.kind() == ErrorKind::ArgumentConflict => error,
         other => return other,
     };
-    let mut others = EXCLUSIVE.iter().map(|id| of(without(command.clone(), id)));
+    let mut others = EXCLUSIVE
+        .iter()
+        .map(|id| without(command(), id).try_get_matches_from(words));
     others.find_map(Result::ok).ok_or(conflict)
 }
 
@@ -36,12 +42,16 @@ fn without(command: Command, id: &str) -> Command {
     command.mut_subcommands(|inner| without(inner, id))
 }
 
-/// The command with a variable for each flag of it and of the commands below it. An empty variable counts as unset.
-pub(crate) fn add(command: Command, prefix: &str) -> Command {
+/// The command with a variable for each flag of it and of the commands below it that are wanted. An empty variable counts as
+/// unset.
+pub(crate) fn add(command: Command, prefix: &str, wanted: Wanted<'_>) -> Command {
     let command = command.mut_args(|arg| with_variable(arg, prefix));
-    command.mut_subcommands(|inner| {
-        let prefix = format!("{prefix}_{}", upper(inner.get_name()));
-        add(inner, &prefix)
+    command.mut_subcommands(|inner| match wanted(inner.get_name()) {
+        true => {
+            let prefix = format!("{prefix}_{}", upper(inner.get_name()));
+            add(inner, &prefix, wanted)
+        }
+        false => inner,
     })
 }
 

@@ -1,7 +1,7 @@
 //! One line on its way to a record: its envelope is read, and what it carries becomes a record, a fragment of a chain or a
 //! skip.
 
-use super::{BYTE_ORDER_MARK, Framer, Line};
+use super::{Framer, Line};
 use crate::chain::Fragment;
 use crate::config::Format;
 use crate::frames::{Flags, Frames, Piece, Record, SIDE, SkipReason, Stream};
@@ -44,39 +44,6 @@ impl Framer {
     #[inline]
     pub(super) fn is_bare(&self) -> bool {
         matches!(self.format, Format::Json | Format::Raw) && !self.chains.are_made()
-    }
-
-    /// Makes a record of a line without envelope if nothing is to be taken from it: the short way of [`Framer::line`],
-    /// for almost every line. Returns whether it did.
-    #[inline(always)]
-    pub(super) fn whole_line(&self, line: &Line<'_>, out: &mut Frames) -> bool {
-        let (Some(&first), Some(&last), Some((buffer, start))) =
-            (line.text.first(), line.text.last(), line.place)
-        else {
-            return false;
-        };
-        // Neither blank nor NULs, no byte order mark, no carriage return, not too long.
-        let is_whole = first > b' '
-            && first != BYTE_ORDER_MARK[0]
-            && last != b'\r'
-            && line.text.len() <= self.record_bytes_max;
-        if is_whole {
-            let record = Record {
-                buffer,
-                start,
-                end: start + line.text.len() as u32,
-                flags: self.flags,
-                stream: Stream::None,
-                time_ns: 0,
-            };
-            let piece = Piece {
-                source: self.source,
-                start: line.start,
-                end: line.end,
-            };
-            out.seal_line(record, piece);
-        }
-        is_whole
     }
 
     /// Makes a record, a part of a chain or a skip of a line.

@@ -565,7 +565,13 @@ impl File {
     pub(crate) fn hole_end(&self, size: u64) -> io::Result<u64> {
         match rustix::fs::seek(self.handle()?, SeekFrom::Data(0)) {
             Ok(end) => Ok(end.min(size)),
-            Err(Errno::NXIO) => Ok(size),
+            Err(Errno::NXIO) => {
+                // A filesystem may say so of bytes that it has not written yet.
+                let mut bytes = [0; FINGERPRINT_BYTES_MAX];
+                let got = read_full_at(self.handle()?, &mut bytes, 0)?;
+                let is_hole = bytes[..got].iter().all(|byte| *byte == 0);
+                Ok(if is_hole { size } else { 0 })
+            }
             // The filesystem knows no holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(0),
             Err(error) => Err(error.into()),

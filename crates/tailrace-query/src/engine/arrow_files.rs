@@ -67,9 +67,15 @@ impl Engine {
         let [first, others @ ..] = groups else {
             return datafusion::common::internal_err!("an Arrow table without files");
         };
-        let has_dictionaries = columns.fields().iter().any(|it| has_dictionary(it));
-        if others.is_empty() && !has_dictionaries {
-            return self.arrow_files(first);
+        if others.is_empty() {
+            // Its columns keep their types.
+            return match first.schema.fields().iter().any(|it| has_dictionary(it)) {
+                true => Ok(Arc::new(ViewTable::new(
+                    self.arrow_rows(first, &first.schema)?,
+                    None,
+                ))),
+                false => self.arrow_files(first),
+            };
         }
         let mut rows = LogicalPlanBuilder::from(self.arrow_rows(first, columns)?);
         for group in others {
@@ -101,7 +107,11 @@ impl Engine {
                 }
                 Err(_) => lit(ScalarValue::try_new_null(ty)?),
             };
-            made.push(column.alias(name));
+            made.push(match column {
+                // With another name DataFusion takes it for a second column, where members of structs are read.
+                Expr::Column(_) => column,
+                computed => computed.alias(name),
+            });
         }
         rows.project(made)?.build()
     }

@@ -4,15 +4,24 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, make_array};
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Whether a column is one of a dictionary.
+/// Whether a column is one of a dictionary, or has one within it.
 pub(super) fn has_dictionary(field: &Field) -> bool {
-    matches!(field.data_type(), DataType::Dictionary(..))
+    let any = |fields: &Fields| fields.iter().any(|field| has_dictionary(field));
+    match field.data_type() {
+        DataType::Dictionary(..) => true,
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::FixedSizeList(of, _)
+        | DataType::Map(of, _) => has_dictionary(of),
+        DataType::Struct(fields) => any(fields),
+        _ => false,
+    }
 }
 
 /// The column, whose NULLs are all among the references.
@@ -48,12 +57,36 @@ impl ScalarUDFImpl for WithNulls {
 }
 
 fn of_array(column: &ArrayRef) -> Result<ArrayRef> {
-    let dictionary = column.as_any_dictionary_opt();
-    if dictionary.is_none_or(|it| it.values().null_count() == 0) {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        if dictionary.values().null_count() == 0 {
+            return Ok(Arc::clone(column));
+        }
+        let parts = column.to_data().into_builder();
+        return Ok(make_array(parts.nulls(column.logical_nulls()).build()?));
+    }
+    let fields: Vec<&Arc<Field>> = match column.data_type() {
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::FixedSizeList(of, _)
+        | DataType::Map(of, _) => vec![of],
+        DataType::Struct(fields) => fields.iter().collect(),
+        _ => Vec::new(),
+    };
+    // A field that says it has no NULL cannot be given any.
+    let is_mended = |field: &&&Arc<Field>| field.is_nullable() || field.data_type().is_nested();
+    if !fields.iter().filter(is_mended).any(|it| has_dictionary(it)) {
         return Ok(Arc::clone(column));
     }
-    let parts = column.to_data().into_builder();
-    Ok(make_array(parts.nulls(column.logical_nulls()).build()?))
+    let data = column.to_data();
+    let children = data.child_data().iter().zip(&fields);
+    let children = children.map(|(child, field)| match is_mended(&field) {
+        true => Ok(of_array(&make_array(child.clone()))?.to_data()),
+        false => Ok(child.clone()),
+    });
+    let children = children.collect::<Result<Vec<_>>>()?;
+    Ok(make_array(
+        data.into_builder().child_data(children).build()?,
+    ))
 }
 
 #[cfg(test)]

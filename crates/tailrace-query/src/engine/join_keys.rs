@@ -5,44 +5,35 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Limit, LogicalPlan};
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use tailrace_sql::SimplifiedApart;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// DataFusion's rules, without keys of two kinds in one join.
+/// DataFusion's rules, without keys of two kinds in one join, and with lists of IN apart.
 pub(super) fn rules() -> Vec<Rule> {
     let known = Optimizer::new().rules.into_iter();
     let known = known.map(|rule| match rule.name() {
-        "extract_equijoin_predicate" => Arc::new(OfOneKind {
-            rule,
-            is_left_out: |plan| Ok(has_equal_nulls(plan)),
-        }) as Rule,
-        // It looks through the whole plan at once.
-        "eliminate_cross_join" => Arc::new(OfOneKind {
-            rule,
-            is_left_out: any_has_equal_nulls,
-        }),
+        "extract_equijoin_predicate" | "eliminate_cross_join" => Arc::new(OfOneKind(rule)) as Rule,
+        "simplify_expressions" => Arc::new(SimplifiedApart::default()),
         _ => rule,
     });
     known.collect()
 }
 
-/// A rule that makes keys of conditions, which is left out where NULLs of the other keys are equal.
+/// A rule that makes keys of conditions, which does not see joins whose NULLs are equal.
 #[derive(Debug)]
-struct OfOneKind {
-    rule: Rule,
-    is_left_out: fn(&LogicalPlan) -> Result<bool>,
-}
+struct OfOneKind(Rule);
 
 impl OptimizerRule for OfOneKind {
     fn name(&self) -> &str {
-        self.rule.name()
+        self.0.name()
     }
 
     fn apply_order(&self) -> Option<ApplyOrder> {
-        self.rule.apply_order()
+        self.0.apply_order()
     }
 
     fn rewrite(
@@ -50,27 +41,67 @@ impl OptimizerRule for OfOneKind {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        match (self.is_left_out)(&plan)? {
-            true => Ok(Transformed::no(plan)),
-            false => self.rule.rewrite(plan, config),
+        if self.apply_order().is_some() {
+            // It looks at one step.
+            return match has_equal_nulls(&plan) {
+                true => Ok(Transformed::no(plan)),
+                false => self.0.rewrite(plan, config),
+            };
         }
+        if !any_has_equal_nulls(&plan)? {
+            return self.0.rewrite(plan, config);
+        }
+        let plan = plan.transform_up_with_subqueries(|step| Ok(hidden(step)))?;
+        let plan = self.0.rewrite(plan.data, config)?;
+        plan.map_data(|plan| {
+            let plan = plan.transform_up_with_subqueries(|step| Ok(shown(step)))?;
+            Ok(plan.data)
+        })
     }
 }
 
-fn has_equal_nulls(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
+fn has_equal_nulls(step: &LogicalPlan) -> bool {
+    matches!(step, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }
 
-/// Whether an inner join of the plan is one: of the others, no keys are made there.
+/// Whether a step is an inner join with such keys: of the others, no keys are made where the rule looks through the whole plan.
+fn is_to_hide(step: &LogicalPlan) -> bool {
+    let is_inner = matches!(step, LogicalPlan::Join(join) if join.join_type == JoinType::Inner);
+    is_inner && has_equal_nulls(step)
+}
+
 fn any_has_equal_nulls(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|step| {
-        let is_inner = matches!(step, LogicalPlan::Join(join) if join.join_type == JoinType::Inner);
-        found |= is_inner && has_equal_nulls(step);
+        found |= is_to_hide(step);
         Ok(match found {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
         })
     })?;
     Ok(found)
+}
+
+/// Such a join below a limit that lets everything pass, through which no join is seen.
+fn hidden(step: LogicalPlan) -> Transformed<LogicalPlan> {
+    match is_to_hide(&step) {
+        true => Transformed::yes(LogicalPlan::Limit(Limit {
+            skip: None,
+            fetch: None,
+            input: Arc::new(step),
+        })),
+        false => Transformed::no(step),
+    }
+}
+
+/// What is below such a limit.
+fn shown(step: LogicalPlan) -> Transformed<LogicalPlan> {
+    match step {
+        LogicalPlan::Limit(Limit {
+            skip: None,
+            fetch: None,
+            input,
+        }) => Transformed::yes(Arc::unwrap_or_clone(input)),
+        other => Transformed::no(other),
+    }
 }

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{self, Expr};
 use tailrace_sql::walk::expressions;
 
 use super::Error;
-use super::planning::{place_of, type_name};
+use super::planning::{SEVERAL_KINDS, place_of, type_name};
 
 /// What DataFusion's text says of an operator.
 pub(super) fn of_operator(text: &str, query: &ast::Query) -> Option<Error> {
@@ -30,6 +30,9 @@ fn of_two(types: &str, query: &ast::Query) -> Option<Error> {
     let is_it = |expr: &Expr| matches!(expr, Expr::BinaryOp { op: it, .. } if it.to_string() == op);
     let found = only(query, &is_it);
     let hint = match (left, right) {
+        (SEVERAL_KINDS, _) | (_, SEVERAL_KINDS) => {
+            "json_get_int, json_get_float, json_get_str or a cast gives values of one kind"
+        }
         ("timestamp", _) | (_, "timestamp") if matches!(op, "+" | "-") => {
             "a time is moved by an interval: timestamp + INTERVAL '1 hour'"
         }

@@ -281,6 +281,9 @@ pub(super) fn of_literal(value: &str, ty: &str, sql: &str) -> Option<Error> {
     })
 }
 
+/// What `json_get` gives.
+pub(super) const SEVERAL_KINDS: &str = "values of several kinds";
+
 /// What `--columns` calls a type of Arrow, where it has a name for it.
 pub(super) fn type_name(ty: &str) -> &str {
     match ty {
@@ -289,6 +292,7 @@ pub(super) fn type_name(ty: &str) -> &str {
         "Float64" => "float64",
         "Boolean" => "boolean",
         timestamp if timestamp.starts_with("Timestamp") => "timestamp",
+        union if union.starts_with("Union") => SEVERAL_KINDS,
         other => other,
     }
 }

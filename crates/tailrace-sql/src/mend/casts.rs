@@ -82,13 +82,8 @@ fn of_side(side: &mut Expr, others: &mut [(Operator, &mut Expr)], schema: &DFSch
 
 /// A step around a cast that DataFusion does not look behind.
 fn keep(cast: &mut Expr) {
-    keep_apart(cast, 0);
-}
-
-/// The same around any value. With another mark it is not the same value for DataFusion.
-pub(super) fn keep_apart(value: &mut Expr, mark: u64) {
-    let known = std::mem::take(value);
-    *value = ScalarUDF::new_from_impl(Kept::new(mark)).call(vec![known]);
+    let known = std::mem::take(cast);
+    *cast = ScalarUDF::new_from_impl(Kept::new()).call(vec![known]);
 }
 
 /// A column of coarse times and constants that are finer, which DataFusion cuts towards zero. Before that, a bound becomes one of the times
@@ -212,14 +207,12 @@ fn value(constant: &Expr) -> Option<ArrayRef> {
 /// Gives what it is given.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Kept {
-    mark: u64,
     signature: Signature,
 }
 
 impl Kept {
-    fn new(mark: u64) -> Kept {
+    fn new() -> Kept {
         Kept {
-            mark,
             signature: Signature::any(1, Volatility::Immutable),
         }
     }

@@ -1,152 +1,172 @@
-//! Several lists of IN over one value. DataFusion makes one list of them, of the elements that are in both or in one of them, as they are
-//! written: a column is another element than the number that it has, and a value that is NULL is in no list and not in any. So
-//! `i IN (1, 2) AND i IN (2, j)` was `i IN (2)`, and `s NOT IN ('a') OR s NOT IN ('b')` was true for NULL.
+//! Several lists of IN over one value. When DataFusion 55 simplifies a condition, it makes one list of them, of the elements that are in both or
+//! in one of them, as they are written: a column is another element than the number that it has, and a value that is NULL is in no list
+//! and not in any. So `i IN (1, 2) AND i IN (2, j)` was `i IN (2)`, and `s NOT IN ('a') OR s NOT IN ('b')` was true for NULL. Only lists that
+//! OR joins, of what is in one of them, become the right one.
+//!
+//! Which lists meet is seen only while it simplifies: casts fall away, and conditions move between steps. So for as long as it does, each
+//! list stands in a call that gives what it is given, and that DataFusion does not look behind.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+/// DataFusion's rule of this name, for which lists are apart.
+#[derive(Debug, Default)]
+pub struct SimplifiedApart(SimplifyExpressions);
 
-use super::casts::keep_apart;
+impl OptimizerRule for SimplifiedApart {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
 
-/// A list of one element as a comparison, and lists that would become a wrong one as such of values that are not told to be the same.
-pub(super) fn told_apart(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(match expr {
-        Expr::InList(mut list) if list.list.len() == 1 => {
-            let element = list.list.swap_remove(0);
-            Transformed::yes(match list.negated {
-                true => (*list.expr).not_eq(element),
-                false => (*list.expr).eq(element),
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if !has_several(&plan)? {
+            return self.0.rewrite(plan, config);
+        }
+        let plan = plan.map_expressions(|expr| expr.transform_up(|part| Ok(apart(part))))?;
+        let plan = self.0.rewrite(plan.data, config)?;
+        plan.map_data(|plan| {
+            let plan = plan.map_expressions(|expr| expr.transform_up(|part| Ok(bare(part))))?;
+            Ok(plan.data)
+        })
+    }
+}
+
+/// Whether an expression of a step has two lists, or what becomes one.
+fn has_several(step: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    step.apply_expressions(|expr| {
+        let mut lists = 0;
+        expr.apply(|part| {
+            lists += usize::from(is_list(part) || is_joined(part));
+            Ok(match lists {
+                2.. => TreeNodeRecursion::Stop,
+                _ => TreeNodeRecursion::Continue,
             })
+        })?;
+        is_found |= lists > 1;
+        Ok(match is_found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(is_found)
+}
+
+fn is_list(expr: &Expr) -> bool {
+    matches!(expr, Expr::InList(_))
+}
+
+/// Whether an expression is an OR of which a list is made, as `a = 1 OR a = 2`.
+fn is_joined(mut expr: &Expr) -> bool {
+    let is_part = |side: &Expr| match side {
+        Expr::InList(list) => !list.negated,
+        Expr::BinaryExpr(it) => it.op == Operator::Eq,
+        _ => false,
+    };
+    // Most are nested on the left.
+    while let Expr::BinaryExpr(it) = expr
+        && it.op == Operator::Or
+    {
+        if is_part(&it.right) || is_part(&it.left) || is_joined(&it.right) {
+            return true;
         }
-        // Conditions may come together later.
-        Expr::InList(mut list) if !list.list.iter().all(is_known) => {
-            apart(&mut list);
-            Transformed::yes(Expr::InList(list))
-        }
-        Expr::BinaryExpr(mut it) if matches!(it.op, Operator::And | Operator::Or) => {
-            let is_changed = tell_apart(&mut it)?;
-            Transformed::new_transformed(Expr::BinaryExpr(it), is_changed)
+        expr = &it.left;
+    }
+    false
+}
+
+/// A list in a call, or lists that OR joins in one.
+fn apart(expr: Expr) -> Transformed<Expr> {
+    let kept = |expr: Expr| Transformed::yes(ScalarUDF::from(Kept::new()).call(vec![expr]));
+    match expr {
+        Expr::InList(_) => kept(expr),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op == Operator::Or => {
+            let [left, right] = [left, right].map(|side| match joined(&side) {
+                true => Box::new(bare(*side).data),
+                false => side,
+            });
+            let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
+            match is_joined(&expr) {
+                true => kept(expr),
+                false => Transformed::no(expr),
+            }
         }
         other => Transformed::no(other),
+    }
+}
+
+/// Whether a call holds what OR may join with more.
+fn joined(expr: &Expr) -> bool {
+    inner(expr).is_some_and(|inner| match inner {
+        Expr::InList(list) => !list.negated,
+        other => is_joined(other),
     })
 }
 
-/// Whether an element is a value, and not NULL.
-fn is_known(element: &Expr) -> bool {
-    match element {
-        Expr::Literal(value, _) => !value.is_null(),
-        Expr::Cast(cast) => is_known(&cast.expr),
-        Expr::Negative(of) => is_known(of),
-        _ => false,
+/// What a call holds, if it is one of this module.
+fn inner(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.inner().is::<Kept>() => call.args.first(),
+        _ => None,
     }
 }
 
-/// The lists on the right whose value has a list on the left; whether there are such. What is in one of two lists, or in neither, is in
-/// or not in one of both.
-fn tell_apart(it: &mut BinaryExpr) -> Result<bool> {
-    let is_or = it.op == Operator::Or;
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    lists(&it.right, false, &mut right);
-    if right.is_empty() {
-        return Ok(false);
-    }
-    lists(&it.left, false, &mut left);
-    let is_wrong = |list: &&List<'_>| {
-        let mut others = left.iter().filter(|other| other.value == list.value);
-        // Also under NOT, which makes the other operator and the other lists of them.
-        others.any(|other| list.negated == is_or || other.negated == is_or)
-    };
-    let wrong: Vec<Expr> = right
-        .iter()
-        .filter(is_wrong)
-        .map(|list| list.value.clone())
-        .collect();
-    if wrong.is_empty() {
-        return Ok(false);
-    }
-    let side = std::mem::take(&mut *it.right);
-    *it.right = side.transform_up(|expr| Ok(of_values(expr, &wrong)))?.data;
-    Ok(true)
-}
-
-/// The lists of these values, and comparisons with them of which lists are made.
-fn of_values(mut expr: Expr, values: &[Expr]) -> Transformed<Expr> {
-    let is_changed = match &mut expr {
-        Expr::InList(list) if values.contains(&list.expr) => {
-            apart(list);
-            true
+/// What such a call holds, or any other expression as it is.
+fn bare(expr: Expr) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(mut call) if call.func.inner().is::<Kept>() => {
+            Transformed::yes(call.args.swap_remove(0))
         }
-        Expr::BinaryExpr(it) if it.op == Operator::Eq => {
-            let mark = mark_of(&(&it.left, &it.right));
-            let sides = [&mut *it.left, &mut *it.right].into_iter();
-            let side = sides.into_iter().find(|side| values.contains(side));
-            side.map(|side| keep_apart(side, mark)).is_some()
-        }
-        _ => false,
-    };
-    Transformed::new_transformed(expr, is_changed)
-}
-
-/// What is looked for in a list.
-struct List<'a> {
-    value: &'a Expr,
-    negated: bool,
-}
-
-/// The lists that a condition consists of, also those that DataFusion makes of `a = 1 OR a = 2`; `is_flipped` within NOT.
-fn lists<'a>(condition: &'a Expr, is_flipped: bool, found: &mut Vec<List<'a>>) {
-    match condition {
-        Expr::InList(list) => found.push(List {
-            value: &list.expr,
-            negated: list.negated != is_flipped,
-        }),
-        Expr::Not(inner) => lists(inner, !is_flipped, found),
-        Expr::BinaryExpr(it) if it.op == Operator::And => {
-            lists(&it.left, is_flipped, found);
-            lists(&it.right, is_flipped, found);
-        }
-        Expr::BinaryExpr(it) if it.op == Operator::Or => {
-            let mut compared: Vec<(&Expr, bool)> = Vec::new();
-            let mut open = vec![&it.left, &it.right];
-            while let Some(operand) = open.pop() {
-                match &**operand {
-                    Expr::BinaryExpr(it) if it.op == Operator::Or => {
-                        open.extend([&it.left, &it.right]);
-                    }
-                    Expr::BinaryExpr(it) if it.op == Operator::Eq => {
-                        let sides = [&*it.left, &*it.right].into_iter();
-                        for side in sides.filter(|side| matches!(side, Expr::Column(_))) {
-                            match compared.iter_mut().find(|(value, _)| *value == side) {
-                                Some((_, is_list)) => *is_list = true,
-                                None => compared.push((side, false)),
-                            }
-                        }
-                    }
-                    other => lists(other, is_flipped, found),
-                }
-            }
-            let made = compared.into_iter().filter(|(_, is_list)| *is_list);
-            found.extend(made.map(|(value, _)| List {
-                value,
-                negated: is_flipped,
-            }));
-        }
-        // What else has a condition within it is a value.
-        _ => {}
+        other => Transformed::no(other),
     }
 }
 
-/// The value of a list, which is another one than that of a list with other elements.
-fn apart(list: &mut InList) {
-    let mark = mark_of(&(&list.list, list.negated));
-    keep_apart(&mut list.expr, mark);
+/// Gives what it is given, and has its name.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Kept(Signature);
+
+impl Kept {
+    fn new() -> Kept {
+        Kept(Signature::any(1, Volatility::Immutable))
+    }
 }
 
-fn mark_of(of: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
+impl ScalarUDFImpl for Kept {
+    fn name(&self) -> &str {
+        "list_apart"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        match args {
+            [list] => Ok(list.schema_name().to_string()),
+            _ => internal_err!("{} takes one value", self.name()),
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(args.args[0].clone())
+    }
 }
