@@ -173,6 +173,37 @@ fn a_hostile_file_is_refused_with_few_diagnostics() {
     assert_eq!(sound.resource.len(), 40_000);
 }
 
+/// Nothing would be read, or a directory of that name written.
+#[test]
+fn what_can_be_no_path_is_refused_at_its_place() {
+    for (path, what) in [("~/a.log", "home directory"), ("\"/a\\0.log\"", "NUL")] {
+        for (yaml, line) in [
+            (format!("input: {{type: file, include: [{path}]}}"), 3),
+            (
+                format!("input: {{type: file, include: [/a], exclude: [{path}]}}"),
+                3,
+            ),
+            (
+                format!("input: {{type: stdin}}\n    output: {{type: file, path: {path}}}"),
+                4,
+            ),
+        ] {
+            let output = match line {
+                3 => "    output: {type: discard}\n",
+                _ => "",
+            };
+            let yaml = format!("pipelines:\n  a:\n    {yaml}\n{output}");
+            let found = answer(yaml.as_bytes()).unwrap_err();
+            let of_path: Vec<_> = found
+                .iter()
+                .filter(|it| it.message.contains(what))
+                .collect();
+            assert_eq!(of_path.len(), 1, "{yaml}: {found:?}");
+            assert_eq!(of_path[0].line, line, "{yaml}: {found:?}");
+        }
+    }
+}
+
 /// The library that compiles globs panicked, or overflowed the stack.
 #[test]
 fn a_hostile_glob_is_refused_at_its_place() {

@@ -187,8 +187,9 @@ impl Engine {
         inputs: &[Input],
     ) -> Result<Tables, Error> {
         let names = mentioned(query);
-        let state = self.context.state();
+        let state = self.context.state_ref();
         let tables = state
+            .read()
             .resolve_table_references(&statement(query.clone()))
             .map_err(|error| Error::of(&error, sql, false))?;
         let star = left_out(query);

@@ -320,13 +320,17 @@ fn read_file(name: &str) -> Result<String, Complaint> {
             Some(hint),
         ));
     }
+    let of_content = |what: String| {
+        let hint = "such a file holds one value as text, as a mounted secret does";
+        (format!("cannot read {name}: {what}"), Some(hint.to_owned()))
+    };
     let failed = |what: String| {
         let hint = "the user that runs the agent must be able to read such a file";
         (format!("cannot read {name}: {what}"), Some(hint.to_owned()))
     };
     let metadata = std::fs::metadata(path).map_err(|error| failed(plain_error(&error)))?;
     if !metadata.is_file() {
-        return Err(failed("not a regular file".to_owned()));
+        return Err(of_content("not a regular file".to_owned()));
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| failed(plain_error(&error)))?;
@@ -334,9 +338,12 @@ fn read_file(name: &str) -> Result<String, Complaint> {
         .read_to_end(&mut bytes)
         .map_err(|error| failed(plain_error(&error)))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(failed(format!("larger than {} MiB", FILE_BYTES_MAX >> 20)));
+        return Err(of_content(format!(
+            "larger than {} MiB",
+            FILE_BYTES_MAX >> 20
+        )));
     }
-    let mut text = String::from_utf8(bytes).map_err(|_| failed("not UTF-8".to_owned()))?;
+    let mut text = String::from_utf8(bytes).map_err(|_| of_content("not UTF-8".to_owned()))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

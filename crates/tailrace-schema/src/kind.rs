@@ -109,8 +109,29 @@ impl Kind for FilePath {
             reader.expected(node, "a path", Some(&resolved));
             return None;
         }
+        if let Some((what, hint)) = no_path(&resolved.text) {
+            reader.refuse(node, Some(&resolved), what, Some(hint.to_owned()));
+            return None;
+        }
         Some(PathBuf::from(resolved.text))
     }
+}
+
+/// Why a text can be no path, and what to write instead.
+fn no_path(text: &str) -> Option<(String, &'static str)> {
+    if text.contains('\0') {
+        let what = "a path cannot have the character NUL".to_owned();
+        return Some((what, "write the path without it"));
+    }
+    // Only a shell knows what it means. A directory of that name is `./~`.
+    let is_home = text == "~" || text.starts_with("~/");
+    is_home.then(|| {
+        let what = "`~` does not stand for a home directory here".to_owned();
+        (
+            what,
+            "write the path from the root, or `${HOME}/...`; a directory that is called `~` is `./~`",
+        )
+    })
 }
 
 /// A glob over file paths: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any directories.
@@ -135,7 +156,7 @@ impl Kind for Glob {
                 "not a valid glob: a `/` between braces".to_owned(),
                 "write one glob for each directory",
             )),
-            Ok(_) => None,
+            Ok(_) => no_path(&resolved.text),
         };
         if let Some((what, hint)) = problem {
             reader.refuse(node, Some(&resolved), what, Some(hint.to_owned()));

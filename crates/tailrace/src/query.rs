@@ -127,6 +127,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
             session.temporary().remove();
+            // The process ends: nobody needs the memory that it would tidy up.
+            std::mem::forget(session);
             answered
         };
         let thread = std::thread::Builder::new()
