@@ -254,6 +254,8 @@ impl Engine {
         let has_lines = reads_lines(&plan);
         let refused = |error: DataFusionError| Error::of(&error, sql, has_lines);
         let settings = state.config_mut().options_mut();
+        // It loses the table of a member that a key of a join is computed from, and mixes up the columns of unions.
+        settings.optimizer.enable_leaf_expression_pushdown = reads_one_table(&plan);
         // Its rows wait to be sorted in any case.
         let is_on_disk = self.options.archive.is_some() && !is_of_rows(&plan);
         let plan = match &self.options.archive {
@@ -353,4 +355,14 @@ fn check_has_columns(plan: &LogicalPlan) -> Result<(), Error> {
 fn statement(query: ast::Query) -> Statement {
     let query = ast::Statement::Query(Box::new(query));
     Statement::Statement(Box::new(query))
+}
+
+/// Whether nothing is joined, united or looked up.
+fn reads_one_table(plan: &LogicalPlan) -> bool {
+    let mut tables = 0;
+    let _ = plan.apply_with_subqueries(|step| {
+        tables += usize::from(step.inputs().is_empty());
+        Ok(TreeNodeRecursion::Continue)
+    });
+    tables < 2
 }

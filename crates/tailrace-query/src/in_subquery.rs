@@ -10,13 +10,15 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Spans, plan_err};
+use datafusion::common::{
+    Column, DFSchema, ExprSchema, JoinType, Result, ScalarValue, Spans, plan_err,
+};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr,
-    lit, not, when,
+    Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    binary_expr, lit, not, when,
 };
 
 use crate::set_comparison::with_own_name;
@@ -25,9 +27,37 @@ use crate::set_comparison::with_own_name;
 pub(crate) fn answered(plan: LogicalPlan) -> Result<LogicalPlan> {
     let of_node = |node: LogicalPlan| match node {
         LogicalPlan::Filter(filter) => of_filter(filter),
+        LogicalPlan::Join(join) => match above(join)? {
+            LogicalPlan::Filter(filter) => {
+                let filter = of_filter(filter)?.data;
+                Ok(Transformed::yes(filter))
+            }
+            join => Ok(Transformed::no(join)),
+        },
         other => Ok(Transformed::no(other)),
     };
     Ok(plan.transform_up_with_subqueries(of_node)?.data)
+}
+
+/// An inner join, below those of its conditions that have such a condition in them.
+fn above(mut join: Join) -> Result<LogicalPlan> {
+    let has_any = |expr: &Expr| expr.exists(|part| Ok(matches!(part, Expr::InSubquery(_))));
+    let Some(filter) = join.filter.take_if(|_| join.join_type == JoinType::Inner) else {
+        return Ok(LogicalPlan::Join(join));
+    };
+    let (mut lifted, mut kept) = (Vec::new(), Vec::new());
+    for part in split_conjunction_owned(filter) {
+        match has_any(&part)? {
+            true => lifted.push(part),
+            false => kept.push(part),
+        }
+    }
+    join.filter = conjunction(kept);
+    let join = LogicalPlan::Join(join);
+    match conjunction(lifted) {
+        Some(lifted) => Ok(LogicalPlan::Filter(Filter::try_new(lifted, join.into())?)),
+        None => Ok(join),
+    }
 }
 
 fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
@@ -65,12 +95,19 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Whether NOT IN is of a value that may be NULL though none of its columns may: DataFusion looks at those only.
+/// Whether NOT IN is of a value that may be NULL though none of its columns may: DataFusion looks at those only. Of a value without columns
+/// it loses sight altogether.
 fn has_unseen_null(it: &InSubquery, schema: &DFSchema) -> Result<bool> {
-    if !it.negated || matches!(*it.expr, Expr::Column(_)) || !it.expr.nullable(schema)? {
+    if !it.negated || matches!(*it.expr, Expr::Column(_)) {
         return Ok(false);
     }
     let columns = it.expr.column_refs();
+    if columns.is_empty() {
+        return Ok(true);
+    }
+    if !it.expr.nullable(schema)? {
+        return Ok(false);
+    }
     let mut fields = columns
         .iter()
         .map(|column| schema.field_from_column(column));

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int64Array, StringArray, StructArray,
+    Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int64Array, StringArray,
+    StructArray, UnionArray,
 };
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, UnionFields};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
@@ -233,4 +234,34 @@ fn a_dictionary_may_hold_null() {
     }
     let sql = "SELECT count(*) AS n FROM 'DIR/d.arrow' WHERE d <> 'y'";
     assert_eq!(told(dir, sql), "{\"n\":1}\n");
+}
+
+/// The values of a dense union have places of their own, and not every union has numbers of 64 bits.
+#[test]
+fn columns_of_several_kinds_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = || Arc::new(Field::new("w", DataType::Int64, true));
+    let float = || Arc::new(Field::new("f", DataType::Float64, true));
+    let fields = UnionFields::try_new([0, 1], [whole(), float()]).unwrap();
+    let children: Vec<ArrayRef> = vec![
+        numbers(&[7, 3]),
+        Arc::new(Float64Array::from(vec![2.5, 3.0])),
+    ];
+    let kinds = vec![0_i8, 1, 0, 1].into();
+    let places = Some(vec![1, 1, 0, 0].into());
+    let union: ArrayRef = Arc::new(UnionArray::try_new(fields, kinds, places, children).unwrap());
+    let columns = vec![("n", numbers(&[1, 2, 3, 4])), ("u", union)];
+    write(&dir.path().join("dense.arrow"), &batch(columns));
+    let sql = "SELECT n FROM 'DIR/dense.arrow' WHERE u = 3 ORDER BY n";
+    assert_eq!(told(dir.path(), sql), "{\"n\":1}\n{\"n\":2}\n");
+    let text = Arc::new(Field::new("t", DataType::Utf8, true));
+    let fields = UnionFields::try_new([0, 1], [whole(), text]).unwrap();
+    let children: Vec<ArrayRef> =
+        vec![numbers(&[3, 0]), Arc::new(StringArray::from(vec!["", "x"]))];
+    let union: ArrayRef =
+        Arc::new(UnionArray::try_new(fields, vec![0_i8, 1].into(), None, children).unwrap());
+    let columns = vec![("n", numbers(&[1, 2])), ("u", union)];
+    write(&dir.path().join("other.arrow"), &batch(columns));
+    let sql = "SELECT n FROM 'DIR/other.arrow' WHERE u = 3";
+    assert_eq!(told(dir.path(), sql), "{\"n\":1}\n");
 }

@@ -115,6 +115,9 @@ fn keys_are_found_beside_joins_of_equal_nulls_and_of_values_of_several_kinds() {
         format!(
             "SELECT count(*) FROM {rows} a(x, y) JOIN (VALUES ('{{}}')) b(o) ON json_get(b.o, 'id') = a.x"
         ),
+        format!(
+            "SELECT count(*) FROM {rows} a(x, y), {rows} b(x, y) WHERE NOT (a.x <> b.x OR a.y = 5 OR a.y = 6)"
+        ),
     ] {
         let steps = steps(&sql);
         assert!(steps.contains("HashJoin"), "{steps}");

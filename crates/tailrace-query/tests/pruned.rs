@@ -137,6 +137,12 @@ fn statistics_are_used_for_mended_comparisons() {
             3,
         ),
         ("i IN (3500, 3400 + 1)", 2, 3),
+        ("NOT (i < 3990 OR i = 3991 OR i = 3992)", 8, 3),
+        (
+            "NOT (i NOT IN (5, 6, 7, 8) OR i NOT IN (7, 8, 9, 10))",
+            2,
+            3,
+        ),
         (
             "(d = 1 OR i NOT IN (7, 8)) AND (i = 3500 OR i = 3501)",
             2,

@@ -52,8 +52,6 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     settings.execution.parquet.reorder_filters = true;
     // It panics at NaN, or gives it several times.
     settings.optimizer.enable_topk_aggregation = false;
-    // It loses the table of a member that a key of a join is computed from, and mixes up the columns of unions.
-    settings.optimizer.enable_leaf_expression_pushdown = false;
     // An extreme of one column tells the files to leave out rows that another aggregate needs.
     settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     // It takes `b IS TRUE` for one that may be NULL, where it planned one that cannot be.

@@ -16,8 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use tailrace_sql::EachExpr;
 
-use super::has_several;
-use super::number::{AMONG_INTEGERS, among_integers, as_float};
+use super::number::{AMONG_INTEGERS, among_integers, as_float, has_numbers};
 
 /// Compares them with numbers. DataFusion has not made the types agree yet.
 pub(crate) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -45,7 +44,7 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let elements: Vec<_> = it.list.iter().map(ty).collect();
             let value = ty(&it.expr);
             match are_mixed(&value, &elements) {
-                true if has_several(&value) && elements.iter().all(DataType::is_integer) => {
+                true if has_numbers(&value) && elements.iter().all(DataType::is_integer) => {
                     Transformed::yes(in_integers(it))
                 }
                 true => Transformed::yes(in_list(it, schema)?),
@@ -92,7 +91,7 @@ enum Kind {
 
 /// For a value of several kinds on one side, and a number on the other.
 fn kind(one: &DataType, other: &DataType) -> Option<Kind> {
-    let number = match (has_several(one), has_several(other)) {
+    let number = match (has_numbers(one), has_numbers(other)) {
         (true, false) => other,
         (false, true) => one,
         _ => return None,
@@ -104,23 +103,18 @@ fn kind(one: &DataType, other: &DataType) -> Option<Kind> {
     }
 }
 
-/// Whether a value is compared with others of which one is a number where it has several kinds, or the other way around, and none has
-/// another type.
+/// Whether a value is compared with others of which one is a number where it has several kinds, or the other way around.
 fn are_mixed(value: &DataType, others: &[DataType]) -> bool {
-    let is_known = |other: &DataType| {
-        other.is_null() || kind(value, other).is_some() || {
-            value.is_numeric() && other.is_numeric()
-        }
-    };
-    others.iter().any(|other| kind(value, other).is_some()) && others.iter().all(is_known)
+    let are_both_several = |other: &DataType| has_numbers(value) && has_numbers(other);
+    others.iter().any(|other| kind(value, other).is_some()) && !others.iter().any(are_both_several)
 }
 
 impl Kind {
     fn side(self, side: Expr, ty: &DataType) -> Expr {
         match self {
-            Kind::Integers if has_several(ty) => among_integers(side),
+            Kind::Integers if has_numbers(ty) => among_integers(side),
             Kind::Integers => cast(side, AMONG_INTEGERS),
-            Kind::Floats if has_several(ty) => as_float(side),
+            Kind::Floats if has_numbers(ty) => as_float(side),
             Kind::Floats => cast(side, DataType::Float64),
         }
     }

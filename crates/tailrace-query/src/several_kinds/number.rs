@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, PrimitiveArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, PrimitiveArray, UnionArray,
+};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int64Type};
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::logical_expr::{
@@ -14,6 +16,21 @@ pub(super) const AMONG_INTEGERS: DataType = DataType::Decimal128(21, 1);
 
 /// The largest of them, for numbers that are larger.
 const LARGEST: i128 = 999_999_999_999_999_999_999;
+
+/// Whether values of a type are whole numbers of 64 bits, floats, and others, as those of JSON are.
+pub(super) fn has_numbers(ty: &DataType) -> bool {
+    let kinds = [Int64Type::DATA_TYPE, Float64Type::DATA_TYPE];
+    kinds.iter().all(|kind| kind_of(ty, kind).is_some())
+}
+
+/// The number of a kind in a type of several.
+fn kind_of(ty: &DataType, kind: &DataType) -> Option<i8> {
+    let DataType::Union(kinds, _) = ty else {
+        return None;
+    };
+    let mut kinds = kinds.iter();
+    kinds.find_map(|(number, it)| (it.data_type() == kind).then_some(number))
+}
 
 /// A value for comparisons with integers: a number between two integers is the middle between them. NULL if it is no number.
 pub(super) fn among_integers(value: Expr) -> Expr {
@@ -104,7 +121,7 @@ fn among(float: f64) -> i128 {
 
 /// The values of one kind in a column of several.
 struct Kind<'a, T: ArrowPrimitiveType> {
-    kinds: &'a [i8],
+    union: &'a UnionArray,
     kind: i8,
     values: &'a PrimitiveArray<T>,
 }
@@ -113,15 +130,9 @@ impl<'a, T: ArrowPrimitiveType> Kind<'a, T> {
     fn of(values: &'a ArrayRef) -> Result<Kind<'a, T>> {
         let found = || {
             let union = values.as_union_opt()?;
-            // Their places are those of the rows.
-            let DataType::Union(fields, _) = union.data_type() else {
-                return None;
-            };
-            let (kind, _) = fields
-                .iter()
-                .find(|(_, it)| *it.data_type() == T::DATA_TYPE)?;
+            let kind = kind_of(union.data_type(), &T::DATA_TYPE)?;
             Some(Kind {
-                kinds: union.type_ids(),
+                union,
                 kind,
                 values: union.child(kind).as_primitive_opt()?,
             })
@@ -130,8 +141,11 @@ impl<'a, T: ArrowPrimitiveType> Kind<'a, T> {
     }
 
     fn at(&self, row: usize) -> Option<T::Native> {
-        let is_there = self.kinds[row] == self.kind && self.values.is_valid(row);
-        is_there.then(|| self.values.value(row))
+        if self.union.type_id(row) != self.kind {
+            return None;
+        }
+        let at = self.union.value_offset(row);
+        self.values.is_valid(at).then(|| self.values.value(at))
     }
 }
 

@@ -9,6 +9,8 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -37,7 +39,17 @@ impl OptimizerRule for SimplifiedApart {
         if !has_several(&plan)? {
             return self.0.rewrite(plan, config);
         }
-        let plan = plan.map_expressions(|expr| expr.transform_up(|part| Ok(apart(part))))?;
+        let names = NamePreserver::new(&plan);
+        let shielded = |expr: Expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_down(|part| Ok(inwards(part)))?.data;
+            let expr = expr.transform_up(|part| Ok(apart(part)))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        };
+        let plan = plan.map_expressions(|expr| match expr {
+            Expr::GroupingSet(_) => expr.map_children(shielded),
+            _ => shielded(expr),
+        })?;
         let plan = self.0.rewrite(plan.data, config)?;
         plan.map_data(|plan| {
             let plan = plan.map_expressions(|expr| expr.transform_up(|part| Ok(bare(part))))?;
@@ -50,9 +62,12 @@ impl OptimizerRule for SimplifiedApart {
 fn has_several(step: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
     step.apply_expressions(|expr| {
-        let mut lists = 0;
+        let (mut lists, mut is_within) = (0, false);
         expr.apply(|part| {
-            lists += usize::from(is_list(part) || is_joined(part));
+            let is_or = matches!(part, Expr::BinaryExpr(it) if it.op == Operator::Or);
+            // Lists that OR joins are one.
+            lists += usize::from(is_list(part) || (is_or && !is_within && is_joined(part)));
+            is_within = is_or;
             Ok(match lists {
                 2.. => TreeNodeRecursion::Stop,
                 _ => TreeNodeRecursion::Continue,
@@ -67,8 +82,45 @@ fn has_several(step: &LogicalPlan) -> Result<bool> {
     Ok(is_found)
 }
 
+/// Whether an expression is a list, or what becomes one: a regular expression of some texts, or an array of constants.
 fn is_list(expr: &Expr) -> bool {
-    matches!(expr, Expr::InList(_))
+    match expr {
+        Expr::InList(_) => true,
+        Expr::BinaryExpr(it) => matches!(
+            it.op,
+            Operator::RegexMatch
+                | Operator::RegexNotMatch
+                | Operator::RegexIMatch
+                | Operator::RegexNotIMatch
+        ),
+        Expr::ScalarFunction(call) => matches!(call.name(), "array_has" | "regexp_like"),
+        _ => false,
+    }
+}
+
+/// NOT, which DataFusion would bring to the comparisons if they did not stand in calls.
+fn inwards(expr: Expr) -> Transformed<Expr> {
+    let Expr::Not(inner) = expr else {
+        return Transformed::no(expr);
+    };
+    match *inner {
+        Expr::Not(inner) => Transformed::yes(*inner),
+        Expr::InList(list) => Transformed::yes(Expr::InList(InList {
+            negated: !list.negated,
+            ..list
+        })),
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if matches!(op, Operator::And | Operator::Or) =>
+        {
+            let op = match op {
+                Operator::And => Operator::Or,
+                _ => Operator::And,
+            };
+            let [left, right] = [left, right].map(|side| Box::new(Expr::Not(side)));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        other => Transformed::no(Expr::Not(Box::new(other))),
+    }
 }
 
 /// Whether an expression is an OR of which a list is made, as `a = 1 OR a = 2`.
@@ -94,7 +146,7 @@ fn is_joined(mut expr: &Expr) -> bool {
 fn apart(expr: Expr) -> Transformed<Expr> {
     let kept = |expr: Expr| Transformed::yes(ScalarUDF::from(Kept::new()).call(vec![expr]));
     match expr {
-        Expr::InList(_) => kept(expr),
+        expr if is_list(&expr) => kept(expr),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op == Operator::Or => {
             let [left, right] = [left, right].map(|side| match joined(&side) {
                 true => Box::new(bare(*side).data),
