@@ -73,6 +73,7 @@ use crate::set_comparison::told_apart;
 use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
 use crate::unsupported::{check_counts, check_joins, check_plan};
+use crate::using::{qualify, written_stars};
 use crate::wide_literals::as_decimals;
 use crate::wide_star::{Star, folded};
 use crate::wildcard::without_added;
@@ -306,12 +307,14 @@ struct Tables {
 
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
+    written_stars(query)?;
     without_added(query, tables.added)?;
     of_left(query);
     with_backslashes(query)?;
     written_out(query)?;
     order_names::of_the_result(query, &tables.columns)?;
     named(query);
+    qualify(query);
     as_nth_values(query)?;
     as_decimals(query);
     let star = folded(query, &tables.columns);

@@ -52,6 +52,7 @@ mod store;
 mod table;
 mod threads;
 mod unsupported;
+mod using;
 mod wide_literals;
 mod wide_star;
 mod wildcard;

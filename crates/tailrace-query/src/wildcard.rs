@@ -251,7 +251,7 @@ fn common(relations: &[(ObjectName, Vec<String>)]) -> Option<&String> {
 }
 
 /// The options of a wildcard that leaves out these columns as well.
-fn excluding(
+pub(crate) fn excluding(
     mut options: WildcardAdditionalOptions,
     added: &[String],
 ) -> WildcardAdditionalOptions {

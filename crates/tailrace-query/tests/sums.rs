@@ -121,3 +121,16 @@ proptest! {
         }
     }
 }
+
+/// A window whose sum is beyond its type ends with that error.
+#[test]
+fn a_window_that_fails_is_asked_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "n,x\n1,1\n2,2\n3,9223372036854775807\n";
+    std::fs::write(dir.path().join("w.csv"), rows).unwrap();
+    let sql = "SELECT n, sum(x) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS s FROM 'DIR/w.csv'";
+    for answer in asked(dir.path(), sql) {
+        let message = answer.unwrap_err();
+        assert!(message.contains("beyond its type"), "{message}");
+    }
+}

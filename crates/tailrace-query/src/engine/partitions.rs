@@ -52,7 +52,9 @@ impl Ahead {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
         let end = tokio::spawn(async move {
             while let Some(batch) = stream.next().await {
-                if sender.send(batch).await.is_err() {
+                // A step that failed may panic where it is asked to go on.
+                let is_over = batch.is_err();
+                if sender.send(batch).await.is_err() || is_over {
                     return;
                 }
             }
