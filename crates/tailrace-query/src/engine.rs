@@ -307,7 +307,7 @@ struct Tables {
 
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
-    written_stars(query)?;
+    written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);
     with_backslashes(query)?;

@@ -2,11 +2,13 @@
 //! first in the alphabet, which is NULL where the table on the right has no such row; and in WHERE, or of three tables, it knows neither.
 //! Here `*` stands for all columns of the first table and the others of the next ones, and the shared column is given its table.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    self, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
+    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 use tailrace_sql::walk::walk_mut;
 
@@ -14,33 +16,47 @@ use crate::error::Error;
 use crate::star::excluded;
 use crate::wildcard::{constraint_of, excluding};
 
-/// Writes what `*` stands for.
+/// Columns by the names of tables.
+pub(crate) type Columns = HashMap<String, Vec<String>>;
+
+/// Writes what `*` stands for. `known` are the columns of tables of files, and `added` those of them that `*` leaves out.
 ///
 /// # Errors
 ///
 /// It is over a LEFT JOIN of which that is not known.
-pub(crate) fn written_stars(query: &mut ast::Query) -> Result<(), Error> {
-    let mut stars = Stars(None);
+pub(crate) fn written_stars(
+    query: &mut ast::Query,
+    known: &Columns,
+    added: &Columns,
+) -> Result<(), Error> {
+    let mut stars = Stars {
+        known,
+        added,
+        error: None,
+    };
     let _ = walk_mut(query, &mut stars);
-    stars.0.map_or(Ok(()), Err)
+    stars.error.map_or(Ok(()), Err)
 }
 
-struct Stars(Option<Error>);
+struct Stars<'c> {
+    known: &'c Columns,
+    added: &'c Columns,
+    error: Option<Error>,
+}
 
-impl VisitorMut for Stars {
+impl VisitorMut for Stars<'_> {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
-        let joins = select.from.iter().flat_map(|tables| &tables.joins);
-        let mut merged = joins.filter(|join| merges(&join.join_operator));
-        let Some(first) = merged.next() else {
+        let mut merged = Vec::new();
+        select.from.iter().for_each(|it| merging(it, &mut merged));
+        if merged.is_empty() {
             return ControlFlow::Continue(());
+        }
+        let is_left = |join: &&JoinOperator| {
+            matches!(join, JoinOperator::Left(_) | JoinOperator::LeftOuter(_))
         };
-        let is_left = |join: &ast::Join| {
-            use JoinOperator::{Left, LeftOuter};
-            matches!(join.join_operator, Left(_) | LeftOuter(_))
-        };
-        let is_left = is_left(first) || merged.any(is_left);
+        let is_left = merged.iter().any(is_left);
         let relations = relations(&select.from);
         let mut items = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
@@ -48,14 +64,11 @@ impl VisitorMut for Stars {
                 items.push(item);
                 continue;
             };
-            match relations.as_ref().and_then(|it| written(it, &options)) {
+            match relations.as_ref().and_then(|it| self.written(it, &options)) {
                 Some(written) => items.extend(written),
                 None if is_left => {
-                    self.0 = Some(Error {
-                        hint: Some(
-                            "name the columns, or join ON a condition, of tables that have names"
-                                .to_owned(),
-                        ),
+                    self.error = Some(Error {
+                        hint: Some("name the columns, or join ON a condition".to_owned()),
                         ..Error::usage("which columns `*` has is not known over this LEFT JOIN")
                     });
                     return ControlFlow::Break(());
@@ -71,6 +84,8 @@ impl VisitorMut for Stars {
 /// A table as the query calls it, and the columns that it shares with those before it.
 struct Relation {
     name: ObjectName,
+    /// The name of a table that is none of the query's own.
+    table: Option<String>,
     shared: Vec<String>,
 }
 
@@ -78,9 +93,9 @@ struct Relation {
 fn relations(from: &[ast::TableWithJoins]) -> Option<Vec<Relation>> {
     let mut relations = Vec::new();
     for tables in from {
-        let name = called(&tables.relation)?;
         relations.push(Relation {
-            name,
+            name: called(&tables.relation)?,
+            table: table_of(&tables.relation),
             shared: Vec::new(),
         });
         for join in &tables.joins {
@@ -95,6 +110,7 @@ fn relations(from: &[ast::TableWithJoins]) -> Option<Vec<Relation>> {
                 Join::RightSemi(_) | Join::RightAnti(_) => return None,
                 _ => relations.push(Relation {
                     name: called(&join.relation)?,
+                    table: table_of(&join.relation),
                     shared: shared?,
                 }),
             }
@@ -103,29 +119,52 @@ fn relations(from: &[ast::TableWithJoins]) -> Option<Vec<Relation>> {
     Some(relations)
 }
 
-/// What `*` with these options is written out to; `None` if they are about columns of which it is not known whose they are.
-fn written(relations: &[Relation], options: &WildcardAdditionalOptions) -> Option<Vec<SelectItem>> {
-    let left_out = excluded(options);
-    let plain = WildcardAdditionalOptions {
-        opt_exclude: None,
-        opt_except: None,
-        ..options.clone()
-    };
-    let is_shared = |name: &String| relations.iter().any(|it| it.shared.contains(name));
-    if plain != WildcardAdditionalOptions::default() || !left_out.iter().all(is_shared) {
-        return None;
+impl Stars<'_> {
+    /// What `*` with these options is written out to; `None` if they are about columns of which it is not known whose they are.
+    fn written(
+        &self,
+        relations: &[Relation],
+        options: &WildcardAdditionalOptions,
+    ) -> Option<Vec<SelectItem>> {
+        // Columns by themselves, not of one table.
+        let is_plain = |name: &ObjectName| name.0.len() == 1;
+        let are_plain = match &options.opt_exclude {
+            Some(ExcludeSelectItem::Single(name)) => is_plain(name),
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter().all(is_plain),
+            None => true,
+        };
+        if !are_plain {
+            return None;
+        }
+        let left_out = excluded(options);
+        let plain = WildcardAdditionalOptions {
+            opt_exclude: None,
+            opt_except: None,
+            ..options.clone()
+        };
+        let shared = || relations.iter().flat_map(|it| &it.shared);
+        let is_added = |name: &String| self.added.values().flatten().any(|it| it == name);
+        if plain != WildcardAdditionalOptions::default() || shared().any(is_added) {
+            return None;
+        }
+        let mut unknown = left_out.clone();
+        let items = relations.iter().map(|relation| {
+            let mut without = relation.shared.clone();
+            if !left_out.is_empty() {
+                let columns = self.known.get(relation.table.as_ref()?)?;
+                unknown.retain(|name| !columns.contains(name));
+                let own = left_out.iter().filter(|name| columns.contains(name));
+                without.extend(own.cloned());
+                without.sort();
+                without.dedup();
+            }
+            let kind = SelectItemQualifiedWildcardKind::ObjectName(relation.name.clone());
+            let options = excluding(plain.clone(), &without);
+            Some(SelectItem::QualifiedWildcard(kind, options))
+        });
+        let items = items.collect::<Option<Vec<_>>>()?;
+        unknown.is_empty().then_some(items)
     }
-    let of_first = relations.iter().flat_map(|it| &it.shared);
-    let of_first: Vec<String> = of_first
-        .filter(|it| left_out.contains(it))
-        .cloned()
-        .collect();
-    let items = relations.iter().enumerate().map(|(at, relation)| {
-        let without = if at == 0 { &of_first } else { &relation.shared };
-        let kind = SelectItemQualifiedWildcardKind::ObjectName(relation.name.clone());
-        SelectItem::QualifiedWildcard(kind, excluding(plain.clone(), without))
-    });
-    Some(items.collect())
 }
 
 /// Gives shared columns their table: in WHERE, and everywhere in a SELECT if several joins share them.
@@ -154,7 +193,19 @@ impl VisitorMut for Shared {
         };
         let joins = relations.iter().filter(|it| !it.shared.is_empty());
         if joins.count() > 1 {
-            return select.visit(&mut names);
+            // There a name of the result comes first.
+            let is_result = select.projection.iter().any(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => names.columns.contains(&alias.value),
+                _ => false,
+            });
+            let mut kept = match is_result {
+                true => (select.having.take(), select.qualify.take()),
+                false => (None, None),
+            };
+            let visited = select.visit(&mut names);
+            select.having = kept.0.take().or(select.having.take());
+            select.qualify = kept.1.take().or(select.qualify.take());
+            return visited;
         }
         select
             .selection
@@ -196,13 +247,33 @@ impl VisitorMut for Qualified {
     }
 }
 
-/// Whether tables have columns in common by it.
-fn merges(operator: &JoinOperator) -> bool {
-    let constraint = constraint_of(operator);
-    matches!(
-        constraint,
-        Some(JoinConstraint::Using(_) | JoinConstraint::Natural)
-    )
+/// The joins by which tables have columns in common, also those in parentheses.
+fn merging<'j>(tables: &'j ast::TableWithJoins, found: &mut Vec<&'j JoinOperator>) {
+    let joined = tables.joins.iter().map(|join| &join.relation);
+    for table in std::iter::once(&tables.relation).chain(joined) {
+        if let TableFactor::NestedJoin {
+            table_with_joins, ..
+        } = table
+        {
+            merging(table_with_joins, found);
+        }
+    }
+    let operators = tables.joins.iter().map(|join| &join.join_operator);
+    found.extend(operators.filter(|operator| {
+        let constraint = constraint_of(operator);
+        matches!(
+            constraint,
+            Some(JoinConstraint::Using(_) | JoinConstraint::Natural)
+        )
+    }));
+}
+
+/// The name of a table that may be one of files.
+fn table_of(table: &TableFactor) -> Option<String> {
+    match table {
+        TableFactor::Table { name, .. } => last(name),
+        _ => None,
+    }
 }
 
 /// How the query calls a table.
