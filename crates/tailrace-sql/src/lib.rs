@@ -52,7 +52,9 @@ pub use evaluate::{Evaluated, Evaluator, Selection};
 pub use failures::{Failure, NOT_EXACT};
 pub use guard::batch::{bounded, is_exhausted};
 pub use kept_share::KeptShare;
-pub use mend::{EachExpr, SimplifiedApart, mend_functions, mending_planner, mending_rules};
+pub use mend::{
+    EachExpr, SimplifiedApart, is_comparison, mend_functions, mending_planner, mending_rules,
+};
 pub use plan::planning_time;
 pub use pushdown::Pushdown;
 pub use query::Query;

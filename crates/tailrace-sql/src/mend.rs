@@ -25,7 +25,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
 pub use functions::mend_functions;
@@ -69,6 +69,16 @@ fn unknown_is_null(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::IsNotUnknown(operand) => Transformed::yes(Expr::IsNotNull(operand)),
         other => Transformed::no(other),
     })
+}
+
+/// Whether an operator compares two values.
+#[must_use]
+pub fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(
+        op,
+        Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom
+    )
 }
 
 /// What becomes of an expression over columns.

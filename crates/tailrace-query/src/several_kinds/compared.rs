@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     binary_expr, cast, lit, not,
 };
 use datafusion::optimizer::AnalyzerRule;
-use tailrace_sql::EachExpr;
+use tailrace_sql::{EachExpr, is_comparison};
 
 use super::number::{AMONG_INTEGERS, among_integers, as_float, has_numbers};
 
@@ -71,14 +71,6 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
-}
-
-fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(
-        op,
-        Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom
-    )
 }
 
 /// As what a value of several kinds and a number are compared.

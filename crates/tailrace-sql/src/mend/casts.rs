@@ -12,6 +12,8 @@ use datafusion::logical_expr::{
     Signature, Volatility, lit,
 };
 
+use super::is_comparison;
+
 /// A comparison whose cast stays where it is, if it must.
 pub(super) fn kept(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
@@ -38,14 +40,6 @@ pub(super) fn kept(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
-}
-
-fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(
-        op,
-        Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom
-    )
 }
 
 /// Mends one side, with what it is compared with and how; whether that was needed. What has columns is compared as it is.
