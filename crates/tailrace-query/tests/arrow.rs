@@ -11,6 +11,7 @@ use arrow::array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int64Array, StringArray,
     StructArray, UnionArray,
 };
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, UnionFields};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
@@ -234,6 +235,33 @@ fn a_dictionary_may_hold_null() {
     }
     let sql = "SELECT count(*) AS n FROM 'DIR/d.arrow' WHERE d <> 'y'";
     assert_eq!(told(dir, sql), "{\"n\":1}\n");
+}
+
+/// What stands in the members of a struct that is NULL is no value.
+#[test]
+fn members_of_a_null_struct_are_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for is_nullable in [true, false] {
+        let member = Arc::new(Field::new("k", DataType::Int64, is_nullable));
+        let nulls = NullBuffer::from(vec![true, false, true]);
+        let column = StructArray::new(vec![member].into(), vec![numbers(&[7, 8, 9])], Some(nulls));
+        let columns = vec![
+            ("i", numbers(&[1, 2, 3])),
+            ("s", Arc::new(column) as ArrayRef),
+        ];
+        write(&dir.join("s.arrow"), &batch(columns));
+        let sql = "SELECT i, s, s['k'] AS k FROM 'DIR/s.arrow' ORDER BY i";
+        let rows =
+            "{\"i\":1,\"s\":{\"k\":7},\"k\":7}\n{\"i\":2}\n{\"i\":3,\"s\":{\"k\":9},\"k\":9}\n";
+        assert_eq!(told(dir, sql), rows);
+        let sql = "SELECT count(*) AS n, sum(s['k']) AS k FROM 'DIR/s.arrow' WHERE s['k'] > 7";
+        assert_eq!(told(dir, sql), "{\"n\":1,\"k\":9}\n");
+        // Beside a file with other columns.
+        stream(&dir.join("t.arrow"), &batch(vec![("f", numbers(&[]))]));
+        let sql = "SELECT count(s['k']) AS n, sum(s['k']) AS k FROM 'DIR/*.arrow'";
+        assert_eq!(told(dir, sql), "{\"n\":2,\"k\":16}\n");
+    }
 }
 
 /// The values of a dense union have places of their own, and not every union has numbers of 64 bits.

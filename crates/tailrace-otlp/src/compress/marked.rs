@@ -7,7 +7,7 @@
 use crate::part::Request;
 
 /// Shorter requests are libzstd's: with them, tables and the first values take too large a part of the payload.
-pub(super) const REQUEST_MIN: usize = 192 << 10;
+pub(super) const REQUEST_MIN: usize = 48 << 10;
 /// Requests from one comparison to the next, as long as marks win.
 const COMPARE_EVERY: u32 = 128;
 /// Requests that are libzstd's after marks lost once, and at most.

@@ -18,7 +18,7 @@ use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
 use super::csv::url;
-use super::dictionary_nulls::{has_dictionary, with_nulls};
+use super::hidden_nulls::{may_hide_nulls, nullable, with_nulls};
 use super::{Engine, arrow_lengths};
 use crate::error::{Error, text_of};
 use crate::input::Input;
@@ -69,7 +69,7 @@ impl Engine {
         };
         if others.is_empty() {
             // Its columns keep their types.
-            return match first.schema.fields().iter().any(|it| has_dictionary(it)) {
+            return match first.schema.fields().iter().any(|it| may_hide_nulls(it)) {
                 true => Ok(Arc::new(ViewTable::new(
                     self.arrow_rows(first, &first.schema)?,
                     None,
@@ -92,20 +92,24 @@ impl Engine {
         let rows = LogicalPlanBuilder::scan(table.clone(), rows, None)?;
         let mut made = Vec::with_capacity(columns.fields().len());
         for field in columns.fields() {
-            let (name, ty) = (field.name(), field.data_type());
+            let name = field.name();
+            let ty = match may_hide_nulls(field) {
+                true => nullable(field.data_type()),
+                false => field.data_type().clone(),
+            };
             let column = match group.schema.field_with_name(name) {
                 Ok(known) => {
                     let column = Expr::Column((Some(&table), known).into());
-                    let column = match has_dictionary(known) {
-                        true => with_nulls(column),
-                        false => column,
+                    let (column, known) = match may_hide_nulls(known) {
+                        true => (with_nulls(column), nullable(known.data_type())),
+                        false => (column, known.data_type().clone()),
                     };
-                    match known.data_type() == ty {
+                    match known == ty {
                         true => column,
-                        false => cast(column, ty.clone()),
+                        false => cast(column, ty),
                     }
                 }
-                Err(_) => lit(ScalarValue::try_new_null(ty)?),
+                Err(_) => lit(ScalarValue::try_new_null(&ty)?),
             };
             made.push(match column {
                 // With another name DataFusion takes it for a second column, where members of structs are read.
