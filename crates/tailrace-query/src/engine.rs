@@ -72,11 +72,13 @@ use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
-use crate::unsupported::{check_counts, check_joins, check_plan};
+use crate::unsupported::{check_clauses, check_counts, check_joins, check_plan};
 use crate::using::{qualify, written_stars};
 use crate::wide_literals::as_decimals;
 use crate::wide_star::{Star, folded};
 use crate::wildcard::without_added;
+use crate::window_frames::by_groups;
+use crate::windows::written_windows;
 
 /// Runs one query.
 pub struct Engine {
@@ -136,6 +138,7 @@ impl Engine {
         check_counts(&query)?;
         check_operands(&query)?;
         check_joins(&query)?;
+        check_clauses(&query, &self.context.state(), sql)?;
         let found = self.add_tables(sql, &query, inputs).await?;
         let (has_logs, reads_stream) = (found.has_lines, found.reads_stream);
         let star = rewritten(&mut query, found)?;
@@ -176,6 +179,7 @@ impl Engine {
         let plan = plan
             .and_then(compared)
             .and_then(with_room)
+            .and_then(by_groups)
             .map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
     }
@@ -307,6 +311,7 @@ struct Tables {
 
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
+    written_windows(query)?;
     written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);

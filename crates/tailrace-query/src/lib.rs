@@ -56,6 +56,8 @@ mod using;
 mod wide_literals;
 mod wide_star;
 mod wildcard;
+mod window_frames;
+mod windows;
 
 pub use archive::{Archive, Written};
 pub use arguments::{severity_of, time_of, type_of};

@@ -142,7 +142,7 @@ fn names(expr: &Expr) -> Vec<Ident> {
     names.found
 }
 
-/// The names in what a SELECT computes and asks for.
+/// The names in what a SELECT computes and asks for. In HAVING a name is one of the result first.
 fn parts_of(select: &Select) -> Vec<Ident> {
     let mut names = Names::default();
     for item in &select.projection {
@@ -150,8 +150,8 @@ fn parts_of(select: &Select) -> Vec<Ident> {
             let _ = names.of(expr);
         }
     }
-    for expr in select.selection.iter().chain(&select.having) {
-        let _ = names.of(expr);
+    if let Some(condition) = &select.selection {
+        let _ = names.of(condition);
     }
     if let ast::GroupByExpr::Expressions(keys, _) = &select.group_by {
         for key in keys {

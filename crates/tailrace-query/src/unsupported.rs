@@ -1,5 +1,6 @@
 //! What DataFusion would answer wrongly, and is refused.
 
+mod clauses;
 mod plans;
 
 use std::ops::ControlFlow;
@@ -9,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use tailrace_sql::walk::{first, walk};
 
+pub(crate) use self::clauses::check_clauses;
 pub(crate) use self::plans::{check_plan, conflict};
 use crate::error::{Error, place_of};
 

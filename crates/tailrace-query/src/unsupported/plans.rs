@@ -1,18 +1,18 @@
 //! What is seen in the plan of a query.
 
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
-use arrow::datatypes::IntervalMonthDayNano;
-use datafusion::common::ScalarValue;
+use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 
 use crate::error::{Error, word_in};
 
-/// Refuses frames of months, and aggregates in opposite orders of which one is over distinct values.
+/// Refuses frames of months, aggregates in opposite orders of which one is over distinct values, and FILTER with what is not true or false.
 ///
 /// # Errors
 ///
@@ -26,8 +26,10 @@ pub(crate) fn check_plan(plan: &LogicalPlan, sql: &str) -> Result<(), Error> {
             LogicalPlan::Window(window) => window
                 .window_expr
                 .iter()
-                .find_map(|expr| frame_of_months(expr, &sql)),
-            LogicalPlan::Aggregate(aggregate) => orders(&aggregate.aggr_expr, &sql),
+                .find_map(|expr| frame_of_months(expr, &sql))
+                .or_else(|| filters(&window.window_expr, window.input.schema(), &sql)),
+            LogicalPlan::Aggregate(aggregate) => orders(&aggregate.aggr_expr, &sql)
+                .or_else(|| filters(&aggregate.aggr_expr, aggregate.input.schema(), &sql)),
             _ => None,
         });
         Ok(match error {
@@ -79,6 +81,32 @@ fn has_months(frame: &WindowFrame) -> bool {
 fn is_of_months(text: &str) -> bool {
     text.contains(char::is_alphabetic)
         && parse_interval_month_day_nano(text).is_ok_and(|interval| interval.months != 0)
+}
+
+/// DataFusion 55 takes any number but 0 for true.
+fn filters(calls: &[Expr], input: &DFSchema, sql: &str) -> Option<Error> {
+    let mut error = None;
+    for call in calls {
+        let _ = call.apply(|expr| {
+            let filter = match expr {
+                Expr::AggregateFunction(called) => &called.params.filter,
+                Expr::WindowFunction(called) => &called.params.filter,
+                _ => &None,
+            };
+            if let Some(filter) = filter
+                && let Ok(ty) = filter.get_type(input)
+                && !matches!(ty, DataType::Boolean | DataType::Null)
+            {
+                error = Some(Error {
+                    place: word_in(sql, "filter"),
+                    hint: Some("compare it, as FILTER (WHERE x <> 0) does".to_owned()),
+                    ..Error::usage("the condition of FILTER is not true or false")
+                });
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    error
 }
 
 /// DataFusion 55 gives rows to all aggregates of a query in the order of one of them, and takes the opposite order for as good. Those over
