@@ -32,8 +32,8 @@ const OBSERVED_TIME: u8 = 11;
 const EVENT_NAME: u8 = 12;
 /// How many bytes of a draft are copied at a time.
 const STEP: usize = 64;
-/// So many attributes say what is wrong with a record.
-const MARKS_MAX: usize = 4;
+/// So many attributes no key of the record hides: its uid, and what is wrong with it.
+const MARKS_MAX: usize = 5;
 /// `log_records` of ScopeLogs.
 const LOG_RECORDS: u8 = bytes_tag(2);
 
@@ -130,14 +130,14 @@ impl OtlpEncoder {
     }
 
     /// The columns, the members of the overflow, and what the source and we add, of each name one. No key of the record
-    /// hides what is wrong with it; a column that the query computes does.
+    /// hides its uid or what is wrong with it; a column that the query computes does.
     #[inline(never)]
     fn distinct_attributes(&mut self, row: &Row<'_>, beside: &Beside<'_>, overflow: Option<&str>) {
         let (plan, facts) = (row.plan, beside.facts);
         let original = row.original(beside.envelope);
         let ours = self.extras.of(beside.envelope, row, self.config.iostream);
         let names = ours.map(|extra| extra.name);
-        let names = names.filter(|name| !matches!(*name, IOSTREAM | RECORD_UID));
+        let names = names.filter(|name| *name != IOSTREAM);
         let names = names.chain(original.map(|_| ORIGINAL));
         let mut marks = [None; MARKS_MAX];
         for (mark, name) in marks.iter_mut().zip(names) {

@@ -581,8 +581,13 @@ fn every_row_has_a_uid_of_its_own_where_it_is_wanted_and_known() {
     assert_eq!(uids(true, "k", &[0, 0]), [const { None }; 4]);
     assert_eq!(uids(true, "k", &[]), [const { None }; 4]);
     assert_eq!(uids(false, "k", &known), [const { None }; 4]);
+    // A key of the record does not take its place.
     assert_eq!(
         uids(true, "log.record.uid", &known),
+        uids(true, "k", &known)
+    );
+    assert_eq!(
+        uids(false, "log.record.uid", &known),
         [const { Some("x") }; 4].map(|x| x.map(str::to_owned))
     );
 }
