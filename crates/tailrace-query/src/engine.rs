@@ -1,5 +1,6 @@
 //! A query over files, from its text to batches in the order of the files.
 
+mod arrow_buffers;
 mod arrow_files;
 mod arrow_lengths;
 mod checked;
@@ -8,6 +9,7 @@ mod compared_keys;
 mod context;
 mod csv;
 mod csv_dates;
+mod damaged;
 mod distinct_texts;
 mod few_groups;
 mod given;

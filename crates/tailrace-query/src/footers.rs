@@ -1,7 +1,9 @@
 //! What the footers of Parquet files say: their columns, and statistics of these.
 
-use std::panic::AssertUnwindSafe;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use anyhow::{anyhow, bail};
 use arrow::datatypes::{Schema, SchemaRef, TimeUnit};
@@ -10,8 +12,9 @@ use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::config::ParquetOptions;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectMeta;
+use tailrace_sql::caught;
 
 use crate::merge::viewed;
 use crate::store::Store;
@@ -96,11 +99,16 @@ impl<'s> Footers<'s> {
                 .with_file_metadata_cache(Some(Arc::clone(&self.cache)))
                 .with_coerce_int96(Some(TIME_UNIT))
                 .with_coerce_int96_tz(Some(TIME_ZONE.into()));
-            // The decoder panics at a footer whose lengths lie.
-            let answer = AssertUnwindSafe(read(footer)).catch_unwind();
+            let answer = read(footer);
             async move {
                 let name = || self.store.name(&object.location);
-                let Ok(answer) = answer.await else {
+                let mut answer = pin!(answer);
+                // The decoder panics at a footer whose lengths lie.
+                let polled = poll_fn(|task| match caught(|| answer.as_mut().poll(task)) {
+                    Ok(answer) => answer.map(Ok),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                });
+                let Ok(answer) = polled.await else {
                     bail!("{}: its footer is damaged", name());
                 };
                 answer.map_err(|error| anyhow!("{}: {error}", name()))

@@ -43,14 +43,19 @@ impl Input {
         }
     }
 
+    /// Where it is on this machine, if it is.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Input::File(path) => Some(path.clone()),
+            Input::Object(object) => object.path(),
+            Input::Stdin => None,
+        }
+    }
+
     /// Device and inode of a file.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
-        let path = match self {
-            Input::File(path) => path.clone(),
-            Input::Object(object) => object.path()?,
-            Input::Stdin => return None,
-        };
-        let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file());
+        let meta = std::fs::metadata(self.path()?).ok();
+        let meta = meta.filter(|meta| meta.is_file());
         meta.map(|meta| (meta.dev(), meta.ino()))
     }
 

@@ -41,6 +41,14 @@ thread_local! {
 /// # Errors
 /// Those of `work`, and the text of a panic.
 pub(crate) fn catching<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    caught(work).unwrap_or_else(|text| exec_err!("{what} panicked: {text}"))
+}
+
+/// What `work` gives. If it panics, that is not printed, and what `work` changed may be half done.
+///
+/// # Errors
+/// The text of a panic.
+pub fn caught<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let before = std::panic::take_hook();
@@ -53,7 +61,7 @@ pub(crate) fn catching<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Resul
     let outer = CATCHING.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     CATCHING.set(outer);
-    result.unwrap_or_else(|panic| exec_err!("{what} panicked: {}", text_of(panic.as_ref())))
+    result.map_err(|panic| text_of(panic.as_ref()).to_owned())
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {

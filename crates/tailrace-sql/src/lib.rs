@@ -51,6 +51,7 @@ pub use error::{Error, Warning};
 pub use evaluate::{Evaluated, Evaluator, Selection};
 pub use failures::{Failure, NOT_EXACT};
 pub use guard::batch::{bounded, is_exhausted};
+pub use guard::caught;
 pub use kept_share::KeptShare;
 pub use mend::{
     EachExpr, SimplifiedApart, is_comparison, mend_functions, mending_planner, mending_rules,

@@ -4,7 +4,6 @@
 //! DataFusion takes the columns of all files of a table by their places. So only files with the same columns in the same order are
 //! one table to it, and the rows of several such tables are put together by the names of columns.
 
-use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
@@ -16,6 +15,7 @@ use datafusion::datasource::file_format::options::{ArrowReadOptions, ReadOptions
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use tailrace_sql::caught;
 
 use super::csv::url;
 use super::hidden_nulls::{may_hide_nulls, nullable, with_nulls};
@@ -181,7 +181,7 @@ fn of_stream(input: &Input, bytes: &[u8]) -> anyhow::Result<SchemaRef> {
             return None;
         }
         // It panics at some of what is damaged.
-        let read = catch_unwind(|| StreamReader::try_new(bytes, None));
+        let read = caught(|| StreamReader::try_new(bytes, None));
         Some(read.ok()?.ok()?.schema())
     };
     let schema = match schema(bytes) {
@@ -191,8 +191,8 @@ fn of_stream(input: &Input, bytes: &[u8]) -> anyhow::Result<SchemaRef> {
     let Some(schema) = schema else {
         bail!("{name}: it is not Arrow, damaged, or cut off: its columns cannot be read");
     };
-    if let Input::File(path) = input {
-        arrow_lengths::of_stream(path).map_err(|error| anyhow!("{name}: {error}"))?;
+    if let Some(path) = input.path() {
+        arrow_lengths::of_stream(&path).map_err(|error| anyhow!("{name}: {error}"))?;
     }
     Ok(schema)
 }

@@ -1,17 +1,16 @@
 //! The lengths that an Arrow file says its parts have. Arrow's reader makes room for a part before it reads it, so a length that is
 //! far beyond the file would end the process.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use arrow::datatypes::Schema;
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::read_footer_length;
-use arrow::ipc::{Block, root_as_footer, root_as_message};
+use arrow::ipc::{Block, Message, root_as_footer, root_as_message};
+use tailrace_sql::caught;
 
+use super::arrow_buffers::{Buffers, Places};
 use crate::input::Input;
 
 /// The length of the footer and the mark behind it.
@@ -23,6 +22,7 @@ const CUT: &str = "it ends too early: it was cut off, or is still being written"
 const UNMARKED: &str =
     "its end is not marked: it was cut off, is still being written, or its writer was not closed";
 const DAMAGED: &str = "it is damaged: a part of it is longer than the file";
+const UNREADABLE: &str = "it is damaged: a part of it cannot be read";
 
 /// The columns of a file with a footer, whose parts are checked. Some writers begin it with what is no message, so that its head does
 /// not tell them.
@@ -49,7 +49,7 @@ pub(super) fn with_footer(input: &Input) -> Result<Schema> {
         bail!("its footer is damaged");
     };
     let parts = footer.dictionaries().into_iter().flatten();
-    let mut parts = parts.chain(footer.recordBatches().into_iter().flatten());
+    let parts = parts.chain(footer.recordBatches().into_iter().flatten());
     let is_within = |part: &Block| {
         let lens = [
             part.offset(),
@@ -61,14 +61,41 @@ pub(super) fn with_footer(input: &Input) -> Result<Schema> {
             .try_fold(0, |end: u64, len| end.checked_add(u64::try_from(len).ok()?));
         end.is_some_and(|end| end <= size)
     };
-    ensure!(parts.all(is_within), DAMAGED);
+    ensure!(parts.clone().all(is_within), DAMAGED);
+    if let Some(path) = input.path() {
+        let mut file = Places::open(&path)?;
+        for part in parts {
+            check(&mut file, part)?;
+        }
+    }
     // It panics at some of what is damaged.
     let schema = footer
         .schema()
-        .map(|schema| catch_unwind(AssertUnwindSafe(|| fb_to_schema(schema))));
+        .map(|schema| caught(|| fb_to_schema(schema)));
     schema
         .and_then(std::result::Result::ok)
         .ok_or_else(|| anyhow!("its footer is damaged"))
+}
+
+/// Checks the buffers of a part that is within the file.
+fn check(file: &mut Places, part: &Block) -> Result<()> {
+    let lens = [
+        part.offset(),
+        part.metaDataLength().into(),
+        part.bodyLength(),
+    ];
+    let [start, len, body] = lens.map(i64::unsigned_abs);
+    let Some(message) = message_of(file.at(start, len)?) else {
+        bail!(UNREADABLE);
+    };
+    let buffers = Buffers::of(&message, body)?;
+    buffers.check(file, start + len)
+}
+
+/// The message of a part, behind its mark, which older files lack, and its length.
+fn message_of(part: &[u8]) -> Option<Message<'_>> {
+    let head = part.strip_prefix(&MESSAGE).unwrap_or(part);
+    root_as_message(head.get(4..)?).ok()
 }
 
 /// Checks the messages of a stream, and that it has an end: one that was cut between two messages would look like a shorter one.
@@ -77,37 +104,36 @@ pub(super) fn with_footer(input: &Input) -> Result<Schema> {
 ///
 /// As [`with_footer`].
 pub(super) fn of_stream(path: &Path) -> Result<()> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let mut file = BufReader::new(file);
-    let mut metadata = Vec::new();
+    let mut file = Places::open(path)?;
+    let size = file.size;
     let mut at = 0;
     loop {
-        let mut head = [0; 4];
         ensure!(size > at, UNMARKED);
-        ensure!(size - at >= 4, CUT);
-        file.read_exact(&mut head)?;
-        at += 4;
-        if head == MESSAGE {
-            ensure!(size - at >= 4, CUT);
-            file.read_exact(&mut head)?;
+        let mut head = file.at(at, 8)?;
+        if let Some(behind) = head.strip_prefix(&MESSAGE) {
+            head = behind;
             at += 4;
         }
-        let len = u32::from_le_bytes(head);
+        let Some(head) = head.first_chunk() else {
+            bail!(CUT);
+        };
+        let len = u64::from(u32::from_le_bytes(*head));
+        at += 4;
         if len == 0 {
             // The stream's end.
             return Ok(());
         }
-        at += u64::from(len);
-        ensure!(at <= size, CUT);
-        metadata.resize(len as usize, 0);
-        file.read_exact(&mut metadata)?;
-        let Ok(message) = root_as_message(&metadata) else {
+        ensure!(len <= size - at, CUT);
+        let Ok(message) = root_as_message(file.at(at, len)?) else {
             bail!("it is damaged: a message of the stream cannot be read");
         };
-        let body = message.bodyLength();
-        ensure!(u64::try_from(body).is_ok_and(|body| body <= size - at), CUT);
-        at += body as u64;
-        file.seek_relative(body)?;
+        at += len;
+        let body = u64::try_from(message.bodyLength());
+        let Some(body) = body.ok().filter(|body| *body <= size - at) else {
+            bail!(CUT);
+        };
+        let buffers = Buffers::of(&message, body)?;
+        buffers.check(&mut file, at)?;
+        at += body;
     }
 }
