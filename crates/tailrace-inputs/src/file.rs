@@ -205,6 +205,10 @@ impl Input for Files {
         self.follower.hold(events);
     }
 
+    fn open_skipped(&mut self, events: &mut Vec<FileEvent>) -> bool {
+        self.follower.open_skipped(events)
+    }
+
     fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
         self.follower.reread(source, offset)
     }

@@ -189,6 +189,13 @@ pub trait Input: Send {
         let _ = events;
     }
 
+    /// Opens some of the sources whose beginning is left out at a first start, up to where they are read from. False if there
+    /// are no more. The events are those of [`Self::read`], without chunks.
+    fn open_skipped(&mut self, events: &mut Vec<FileEvent>) -> bool {
+        let _ = events;
+        false
+    }
+
     /// A handle of its own to read a source again from here; `None` where it cannot be.
     fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
         let _ = (source, offset);

@@ -122,10 +122,17 @@ impl Meta {
 }
 
 impl FileId {
-    /// Whether a path leads to the inode of this file, and it is still the same file.
+    /// The size of this file in bytes, whether a path leads to it or it has another name in the directory of the path: the next
+    /// run finds it there. `None` where it is gone.
     #[must_use]
-    pub fn is_at(&self, path: &Path) -> bool {
-        Meta::of_target(path).is_ok_and(|meta| meta.is_of(Inode::from(*self), self.created_at))
+    pub fn size_at(&self, path: &Path) -> Option<u64> {
+        let inode = Inode::from(*self);
+        let of = |path: &Path| {
+            let meta = Meta::of_target(path).ok();
+            meta.filter(|meta| meta.is_of(inode, self.created_at))
+        };
+        let renamed = || of(&find_inode(path.parent()?, inode, self.created_at)?);
+        Some(of(path).or_else(renamed)?.bytes)
     }
 }
 
@@ -170,6 +177,27 @@ const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_renamed_file_is_found_in_its_directory_and_one_that_took_its_path_is_not_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "abc").unwrap();
+        let meta = Meta::of_target(&path).unwrap();
+        let id = FileId {
+            device: meta.inode.device,
+            inode: meta.inode.inode,
+            created_at: meta.created_at,
+            ..FileId::NONE
+        };
+        assert_eq!(id.size_at(&path), Some(3));
+        fs::rename(&path, dir.path().join("a.1")).unwrap();
+        assert_eq!(id.size_at(&path), Some(3));
+        fs::write(&path, "another").unwrap();
+        assert_eq!(id.size_at(&path), Some(3));
+        fs::remove_file(dir.path().join("a.1")).unwrap();
+        assert_eq!(id.size_at(&path), None);
+    }
 
     #[test]
     fn it_says_what_the_standard_library_says_and_the_birth_time() {

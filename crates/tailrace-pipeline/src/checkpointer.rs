@@ -2,7 +2,7 @@
 //! from the trackers; never decides what is acknowledged. Looks at the ledger as often: whether it balances, and whether
 //! each pipeline gets on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -114,24 +114,12 @@ impl Idle {
         safe_mode: Arc<SafeMode>,
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
-        let all = pipelines.all();
-        let is_first = |pipeline: &&Arc<Pipeline>| self.loaded.is_first_start(&pipeline.plan.name);
-        let first: Vec<_> = all.iter().filter(is_first).collect();
-        let mut skipping = first.iter().filter(|pipeline| skips(&pipeline.plan));
-        let skipping = skipping.next().map(|pipeline| pipeline.plan.name.clone());
-        let is_first_start = !first.is_empty();
-        let path = self.dir.path().to_owned();
-        let is_complete = matches!(self.loaded.origin, Origin::Fresh | Origin::Loaded);
-        let mut store = Store::go_on(self.dir, self.loaded);
-        if is_first_start {
-            // Before anything is read: what is compressed from now on is not taken for older than the agent.
-            let names = all.iter().map(|pipeline| pipeline.plan.name.as_str());
-            save_first(&mut store, names, skipping.as_deref(), &path)?;
-        }
-        let writer = Writer {
-            store,
-            path,
-            is_complete,
+        let mut first = pipelines.all();
+        first.retain(|pipeline| self.loaded.is_first_start(&pipeline.plan.name));
+        let mut writer = Writer {
+            path: self.dir.path().to_owned(),
+            is_complete: matches!(self.loaded.origin, Origin::Fresh | Origin::Loaded),
+            store: Store::go_on(self.dir, self.loaded),
             stored_at: Instant::now(),
             reported_at: None,
             pipelines,
@@ -142,6 +130,10 @@ impl Idle {
             progressed: false,
             delivered: 0,
         };
+        if !first.is_empty() {
+            // Before anything is read: what is compressed from now on is not taken for older than the agent.
+            writer.save_first(&first)?;
+        }
         let writer = Arc::new(Mutex::new(writer));
         let theirs = Arc::clone(&writer);
         let (stop, stopped) = mpsc::sync_channel(1);
@@ -167,20 +159,26 @@ impl Checkpointer {
         }
     }
 
-    /// A pipeline is to be added. Gives whether it starts for the first time.
+    /// A pipeline is to be added. Gives whether it starts for the first time; then [`Self::started`] writes that down.
     ///
     /// # Errors
     /// As at [`Idle::start`].
     pub(crate) fn begin(&self, plan: &PipelinePlan) -> Result<bool, Error> {
         let mut writer = lock(&self.writer);
         let first_start = writer.is_first_start(plan);
-        if first_start {
-            let path = writer.path.clone();
-            let names = std::iter::once(plan.name.as_str());
-            let skipping = skips(plan).then_some(plan.name.as_str());
-            save_first(&mut writer.store, names, skipping, &path)?;
+        if first_start && skips(plan) {
+            let written = writer.store.save_whole();
+            written.map_err(|source| writer.first_start(plan, source))?;
         }
         Ok(first_start)
+    }
+
+    /// A pipeline was built that starts for the first time, and nothing is read yet: writes down that it has started, with
+    /// what it leaves out.
+    pub(crate) fn started(&self, pipeline: &Pipeline) {
+        let mut writer = lock(&self.writer);
+        writer.collect_from(pipeline);
+        writer.write();
     }
 
     /// Takes the last watermarks of a pipeline that has ended, and looks at it no more.
@@ -259,6 +257,30 @@ impl Writer {
         self.progressed |= delivered > self.delivered && pipelines.iter().all(is_piped);
         self.delivered = delivered;
         self.check.look(ledgers);
+    }
+
+    /// Writes down that pipelines have started, before anything is read. With it goes what they leave out: in a state that has
+    /// the one without the other, the next start would read that from its first byte. If one of them leaves anything
+    /// out, this has to be written.
+    fn save_first(&mut self, first: &[Arc<Pipeline>]) -> Result<(), Error> {
+        for pipeline in first {
+            self.collect_from(pipeline);
+        }
+        let skipping = first.iter().find(|pipeline| skips(&pipeline.plan));
+        match (self.store.save(), skipping) {
+            (Err(source), Some(skipping)) => Err(self.first_start(&skipping.plan, source)),
+            _ => Ok(()),
+        }
+    }
+
+    /// It cannot be written down that a pipeline has started that leaves something out.
+    fn first_start(&self, plan: &PipelinePlan, source: tailrace_inputs::Error) -> Error {
+        let kind = Kind::FirstStart {
+            pipeline: plan.name.clone(),
+            path: self.path.clone(),
+            source,
+        };
+        kind.into()
     }
 
     fn is_first_start(&self, plan: &PipelinePlan) -> bool {
@@ -396,28 +418,6 @@ fn report_unfinished(plan: &PipelinePlan, state: &PipelineState, (id, generation
     }
 }
 
-/// Writes down that pipelines have started, before anything is read. If one of them leaves anything out, that has to
-/// be written.
-fn save_first<'a>(
-    store: &mut Store,
-    names: impl Iterator<Item = &'a str>,
-    skipping: Option<&str>,
-    path: &Path,
-) -> Result<(), Error> {
-    for name in names {
-        store.checkpoint.pipeline_mut(name);
-    }
-    if let (Err(source), Some(skipping)) = (store.save(), skipping) {
-        return Err(Kind::FirstStart {
-            pipeline: skipping.to_owned(),
-            path: path.to_owned(),
-            source,
-        }
-        .into());
-    }
-    Ok(())
-}
-
 /// Whether a pipeline leaves out files that are there when it first starts.
 fn skips(plan: &PipelinePlan) -> bool {
     plan.config
@@ -465,3 +465,6 @@ fn records(counts: Counts) -> u64 {
     } = counts;
     delivered + filtered + rejected + dead_lettered + dropped
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,7 +141,7 @@ pub(crate) fn check_nodes(plan: &PipelinePlan, runtime: &Handle) -> Result<(), E
     Ok(())
 }
 
-/// Builds one pipeline: nothing reads yet.
+/// Builds one pipeline: nothing reads yet. At a first start, what is left out is open then, and known to the tracker.
 pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Built, Error> {
     let Opened {
         plan,
@@ -209,8 +209,12 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     });
     pipeline.resize(around.queue_bytes);
     pipeline.count_earlier();
+    let mut readers = pipeline.readers(inputs, nodes, around.resume);
+    if around.first_start {
+        readers.iter_mut().for_each(Reader::open_skipped);
+    }
     Ok(Built {
-        readers: pipeline.readers(inputs, nodes, around.resume),
+        readers,
         pipeline,
         sending,
     })

@@ -20,8 +20,8 @@ pub enum Problem {
     Long(usize),
     /// So many of its braces are within each other.
     Deep(usize),
-    /// It cannot be parsed or compiled.
-    Syntax(String),
+    /// It cannot be parsed or compiled: why, and what to do about it.
+    Syntax(String, &'static str),
 }
 
 /// Compiles a glob. With `is_path`, neither `*` nor `?` matches a `/`.
@@ -56,11 +56,23 @@ pub fn parse(glob: &str, is_path: bool) -> Result<Glob, Problem> {
 
 impl Problem {
     fn of(error: &globset::Error) -> Self {
-        Self::Syntax(match error.kind() {
+        let hint = match error.kind() {
+            ErrorKind::UnclosedAlternates | ErrorKind::UnopenedAlternates => {
+                "write `[{]` or `[}]` for a brace that is meant as such"
+            }
+            ErrorKind::InvalidRange(..) => {
+                "write the characters of a range in order, as in `[a-z]`"
+            }
+            ErrorKind::DanglingEscape => "write `[\\]` for a backslash that is meant as such",
+            ErrorKind::Regex(_) => "write several globs in place of this one",
+            _ => "write `[[]` for a bracket that is meant as such",
+        };
+        let reason = match error.kind() {
             // Its text is the whole regular expression.
             ErrorKind::Regex(_) => "it cannot be compiled".to_owned(),
             kind => kind.to_string(),
-        })
+        };
+        Self::Syntax(reason, hint)
     }
 
     /// What to do about it.
@@ -68,7 +80,7 @@ impl Problem {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Long(_) | Self::Deep(_) => "write several globs in place of this one",
-            Self::Syntax(_) => "write `[[]` for a bracket that is meant as such",
+            Self::Syntax(_, hint) => hint,
         }
     }
 }
@@ -80,7 +92,7 @@ impl fmt::Display for Problem {
             Self::Deep(depth) => {
                 write!(f, "{depth} braces within each other, more than {DEPTH_MAX}")
             }
-            Self::Syntax(reason) => f.write_str(reason),
+            Self::Syntax(reason, _) => f.write_str(reason),
         }
     }
 }
@@ -177,6 +189,28 @@ mod tests {
                 let compiled = compile(&glob, is_path);
                 assert!(compiled.is_ok(), "{glob:.40}: {compiled:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_hint_is_about_what_is_wrong() {
+        for (glob, hint) in [
+            ("[a", "write `[[]` for a bracket that is meant as such"),
+            (
+                "{a,b",
+                "write `[{]` or `[}]` for a brace that is meant as such",
+            ),
+            (
+                "a,b}",
+                "write `[{]` or `[}]` for a brace that is meant as such",
+            ),
+            (
+                "[b-a]",
+                "write the characters of a range in order, as in `[a-z]`",
+            ),
+            ("a\\", "write `[\\]` for a backslash that is meant as such"),
+        ] {
+            assert_eq!(compile(glob, true).unwrap_err().hint(), hint, "{glob}");
         }
     }
 

@@ -93,6 +93,16 @@ impl Store {
         self.save_changes()
     }
 
+    /// Writes all of it anew, whether anything changed or not: where this succeeds, the directory can be written.
+    ///
+    /// # Errors
+    /// As at [`Self::save`].
+    pub fn save_whole(&mut self) -> Result<(), Error> {
+        self.was_removed |= self.is_removed()?;
+        self.journal = None;
+        self.save_changes().map(|_| ())
+    }
+
     /// Whether somebody removed, renamed or replaced the directory or the checkpoint in it: what is written to a file that is
     /// open would be lost. The directory is held again then.
     fn is_removed(&mut self) -> Result<bool, Error> {

@@ -35,6 +35,7 @@ mod names;
 mod order;
 mod read;
 mod resume;
+mod skipped;
 mod timers;
 mod unannounced;
 mod unknown;

@@ -196,7 +196,7 @@ impl Agent {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        // Last, for it is written down.
+        // Last, for the checkpoint may be written.
         for ready in &mut ready {
             let plan = &ready.opened.plan;
             if reloaded.added.contains(&plan.name) {
@@ -265,6 +265,9 @@ impl Agent {
         };
         let with = (&self.runtime, &self.faults);
         let built = self.around.build(opened, resumed, share, with)?;
+        if first_start {
+            self.checkpointer.started(&built.pipeline);
+        }
         self.pipelines.add(Arc::clone(&built.pipeline));
         self.start_reading(built, certificates)
     }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
+
+use crate::labels::OutputLabels;
 
 /// Seconds: from the answer of a near receiver to an outage of a day.
 const BOUNDS: [f64; 14] = [
@@ -17,6 +20,14 @@ const BOUNDS: [f64; 14] = [
 pub(crate) struct Delays {
     histogram: Histogram,
     sums: Arc<Sums>,
+}
+
+/// The delays of all outputs: one goes on with its own when its pipeline is built anew.
+#[derive(Debug, Clone)]
+pub(crate) struct DelayFamily {
+    /// What is registered.
+    pub(crate) histograms: Family<OutputLabels, Histogram>,
+    sums: Family<OutputLabels, Arc<Sums>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,19 +48,27 @@ pub struct DelaySums {
     pub max: Duration,
 }
 
-/// An empty histogram.
-pub(crate) fn histogram() -> Histogram {
-    Histogram::new(BOUNDS)
+// A histogram has no default.
+impl Default for DelayFamily {
+    fn default() -> Self {
+        Self {
+            histograms: Family::new_with_constructor(|| Histogram::new(BOUNDS)),
+            sums: Family::default(),
+        }
+    }
+}
+
+impl DelayFamily {
+    /// Those of one output.
+    pub(crate) fn of(&self, labels: &OutputLabels) -> Delays {
+        Delays {
+            histogram: self.histograms.get_or_create_owned(labels),
+            sums: self.sums.get_or_create_owned(labels),
+        }
+    }
 }
 
 impl Delays {
-    pub(crate) fn new(histogram: Histogram) -> Self {
-        Self {
-            histogram,
-            sums: Arc::default(),
-        }
-    }
-
     /// A batch was acknowledged so long after it was read.
     pub(crate) fn observe(&self, delay: Duration) {
         self.histogram.observe(delay.as_secs_f64());
@@ -67,5 +86,30 @@ impl Delays {
             total: us(&self.sums.total_us),
             max: us(&self.sums.max_us),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_goes_on_with_its_delays_when_it_is_built_anew() {
+        let family = DelayFamily::default();
+        let labels = |output: &str| OutputLabels {
+            pipeline: "app".to_owned(),
+            output: output.to_owned(),
+        };
+        let second = Duration::from_secs(1);
+        family.of(&labels("a")).observe(second);
+        let anew = family.of(&labels("a"));
+        anew.observe(3 * second);
+        let expected = DelaySums {
+            batches: 2,
+            total: 4 * second,
+            max: 3 * second,
+        };
+        assert_eq!(anew.sums(), expected);
+        assert_eq!(family.of(&labels("b")).sums(), DelaySums::default());
     }
 }

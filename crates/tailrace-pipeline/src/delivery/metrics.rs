@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::delivery::delay::{self, Delays};
+use crate::delivery::delay::{DelayFamily, Delays};
 use crate::delivery::failures::Failures;
 use crate::labels::{OutputCauseLabels, OutputLabels, OutputReasonLabels, PipelineLabels};
 
@@ -36,16 +36,6 @@ pub(crate) struct OutputFamilies {
 }
 
 /// Histograms have no default.
-#[derive(Debug, Clone)]
-pub(crate) struct DelayFamily(Family<OutputLabels, Histogram>);
-
-impl Default for DelayFamily {
-    fn default() -> Self {
-        Self(Family::new_with_constructor(delay::histogram))
-    }
-}
-
-/// Likewise.
 #[derive(Debug, Clone)]
 pub(crate) struct DurationFamily(Family<OutputLabels, Histogram>);
 
@@ -197,7 +187,7 @@ impl OutputFamilies {
             "output_delivery_delay",
             "time from reading a batch to its acknowledgement",
             Unit::Seconds,
-            m.delay.0,
+            m.delay.histograms,
         );
     }
 
@@ -235,7 +225,7 @@ impl OutputFamilies {
             requests: self.requests.get_or_create_owned(&labels),
             duration: self.duration.0.get_or_create_owned(&labels),
             odd_responses: self.odd_responses.get_or_create_owned(&labels),
-            delay: Delays::new(self.delay.0.get_or_create_owned(&labels)),
+            delay: self.delay.of(&labels),
             labels,
         }
     }

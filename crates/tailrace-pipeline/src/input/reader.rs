@@ -108,6 +108,27 @@ impl Reader {
         }
     }
 
+    /// At a first start, before anything is read: opens what is left out, so that the first checkpoint has all of it.
+    pub(crate) fn open_skipped(&mut self) {
+        loop {
+            let mut events = Vec::new();
+            let more = self.input.open_skipped(&mut events);
+            self.keep(events);
+            if !more {
+                break;
+            }
+        }
+    }
+
+    /// Acts on events without chunks. What a worker must know of them comes with the next batch.
+    fn keep(&mut self, events: Vec<FileEvent>) {
+        self.note(&events);
+        for event in events {
+            let event = self.source_event(event);
+            self.meanwhile.extend(event);
+        }
+    }
+
     /// Reads until the pipeline stops or the input ends. Gives the files that it held open.
     pub(crate) fn run(mut self) -> HandedOver {
         let mut events = Vec::new();

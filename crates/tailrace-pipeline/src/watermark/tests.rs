@@ -682,6 +682,42 @@ fn a_stream_of_a_queue_that_has_ended_is_not_gone() {
     assert_eq!(tracker.take_departed().1, [(id, 0)], "it is forgotten now");
 }
 
+/// At the end nobody follows the files any more: what became of them since is found by what they are.
+#[test]
+fn only_what_is_deleted_or_cut_is_gone_from_its_file() {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let tracker = Tracker::new(1, u64::MAX);
+    let open = |name: &str| {
+        fs::write(path(name), [b'x'; 30]).unwrap();
+        let meta = fs::metadata(path(name)).unwrap();
+        let id = FileId {
+            device: meta.dev(),
+            inode: meta.ino(),
+            ..FileId::NONE
+        };
+        let slot = tracker.open(Opening {
+            id: Some(id),
+            path: path(name).into(),
+            ..opening(0)
+        });
+        tracker.read(slot, 30);
+        tracker.framed_for_all(&[span(slot, 0, 30, 1)], &[head(slot, 30, None)]);
+    };
+    ["stays", "renamed", "cut", "deleted"].into_iter().for_each(open);
+    assert_eq!(tracker.undelivered_bytes(), (120, 0));
+    assert_eq!(tracker.undelivered_gone_bytes(&[]), 0);
+    fs::rename(path("renamed"), path("renamed.1")).unwrap();
+    fs::write(path("renamed"), "its successor").unwrap();
+    assert_eq!(tracker.undelivered_gone_bytes(&[]), 0);
+    fs::write(path("cut"), "x").unwrap();
+    assert_eq!(tracker.undelivered_gone_bytes(&[]), 30);
+    fs::remove_file(path("deleted")).unwrap();
+    assert_eq!(tracker.undelivered_gone_bytes(&[]), 60);
+}
+
 #[test]
 fn what_waits_in_a_queue_is_what_no_record_was_made_of() {
     let tracker = Tracker::new(1, u64::MAX);

@@ -31,7 +31,8 @@ impl Tracker {
     }
 
     /// Of [those](Self::undelivered_bytes) of files, how many are not in their file any more: it was truncated or deleted
-    /// since they were read. Looks at each such file. `stored` is what is there of queues.
+    /// since they were read. Looks for each such file, which may have been renamed since it was last followed. `stored` is what is
+    /// there of queues.
     pub(crate) fn undelivered_gone_bytes(&self, stored: &[Stored]) -> u64 {
         let state = self.lock();
         let bytes = state.sources.values().map(|source| {
@@ -45,7 +46,8 @@ impl Tracker {
                 }
                 Some(id) if bytes > 0 => {
                     let path = source.target.as_ref().unwrap_or(&source.opening.path);
-                    match id.is_at(path) && !source.gone {
+                    let is_whole = |size| size >= framed_to;
+                    match !source.gone && id.size_at(path).is_some_and(is_whole) {
                         true => 0,
                         false => bytes,
                     }

@@ -18,6 +18,7 @@ mod crash;
 mod data_dir;
 mod detach;
 mod disk;
+mod first_start;
 mod health;
 mod http_output;
 mod kubernetes;

@@ -56,8 +56,16 @@ fn an_output_that_is_added_again_gets_what_appeared_meanwhile() {
     let agent = bench.start();
     delivers(&agent, "a", 10);
     delivers(&agent, "b", 10);
+    let delay = || output(&agent, "a")["delivery_delay_seconds"].clone();
+    // It is noted right after the records are counted.
+    until(
+        || delay()["batches"] == 1,
+        || ledger(&agent, "app").to_string(),
+    );
+    let before = delay();
     config(&bench, None);
     assert_eq!(reload(&agent).0, 200);
+    assert_eq!(delay(), before, "like all that is counted of an output");
     // A file that it knew, and one that it did not.
     append(&bench.log("x.log"), &lines(10..20));
     append(&bench.log("y.log"), &lines(20..30));

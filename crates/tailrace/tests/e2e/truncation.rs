@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tailrace_testkit::{Answer, Collector};
 
@@ -62,6 +63,44 @@ fn a_replacement_of_the_same_size_while_the_agent_was_down_is_read() {
     assert_eq!(agent.terminate().code(), Some(0));
     let arrived = arrivals(&collector);
     assert!(arrived.into_iter().eq((100..300).map(|seq| (seq, 1))));
+}
+
+/// Nobody follows the files in the grace period: one that is renamed then is found all the same.
+#[test]
+fn an_end_in_an_outage_knows_a_file_that_is_rotated_meanwhile() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    collector.always(Answer::status(503));
+    let settings = format!("shutdown: {{grace: 3s}}\n{ADMIN}");
+    bench.pipeline(&collector.endpoint(), "json", &settings);
+    append(&bench.log("a.log"), &lines(0..1000));
+    let mut agent = bench.start();
+    let bytes = lines(0..1000).len();
+    until(
+        || ledger(&agent)["read_bytes"] == bytes,
+        || ledger(&agent).to_string(),
+    );
+    agent.signal(Signal::TERM);
+    until(|| !has_reader(&agent), || agent.own_log());
+    fs::rename(bench.log("a.log"), bench.log("a.log.1")).unwrap();
+    append(&bench.log("a.log"), &lines(1000..1001));
+    assert_eq!(agent.end().code(), Some(3));
+    let said = agent.own_log();
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("they stay in their files"), "{last}");
+    let agent = recovered(&bench, &collector);
+    collector.wait_records(1001);
+    assert!(ledger(&agent)["lost_bytes"].as_object().unwrap().is_empty());
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+/// Whether a thread of the agent reads logs.
+fn has_reader(agent: &Agent) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap();
+    let name = |thread: std::io::Result<fs::DirEntry>| {
+        fs::read_to_string(thread.ok()?.path().join("comm")).ok()
+    };
+    let mut names = threads.filter_map(name);
+    names.any(|name| name.starts_with("tailrace-read"))
 }
 
 /// What was read and is in no file any more is not said to stay there; the next start counts it.

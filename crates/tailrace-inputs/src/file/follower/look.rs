@@ -48,7 +48,7 @@ impl Follower {
     }
 
     /// False if it had no turn.
-    fn look_at(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+    pub(super) fn look_at(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
         if !self.has_room_for(slot) {
             self.has_changed = true;
             return false;
@@ -77,7 +77,11 @@ impl Follower {
     }
 
     /// A turn of which nothing is read. True if the file wants another one at once.
-    fn serve_nothing(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<bool> {
+    pub(super) fn serve_nothing(
+        &mut self,
+        slot: u32,
+        events: &mut Vec<FileEvent>,
+    ) -> io::Result<bool> {
         match self.arrive(slot, events)? {
             Ok(stat) => self.look(slot, stat, events),
             Err(again) => Ok(again),

@@ -66,11 +66,7 @@ impl Reader {
     pub(super) fn hold(&mut self) {
         let mut events = Vec::new();
         self.input.hold(&mut events);
-        self.note(&events);
-        for event in events {
-            let event = self.source_event(event);
-            self.meanwhile.extend(event);
-        }
+        self.keep(events);
     }
 
     /// Detaches the output that others would have to wait for.

@@ -294,6 +294,46 @@ fn ignore_older_skips_old_files_only() {
     assert_eq!(rig.count(skipped), 1);
 }
 
+/// More files than may be open, in paths of their own and in one that was rotated.
+#[test]
+fn what_a_first_start_leaves_out_is_known_before_anything_is_read() {
+    let mut rig = Rig::with(&["*.log*"], |dir, config| {
+        config.ignore_older = Some(Duration::from_secs(3600));
+        config.open_files_max = 2;
+        append(&dir.join("new.log"), b"new\n");
+        let old = std::time::SystemTime::now() - Duration::from_secs(7200);
+        for name in ["a.log", "b.log", "c.log", "d.log", "new.log.1"] {
+            append(&dir.join(name), b"old\n");
+            let file = fs::File::options().append(true).open(dir.join(name));
+            file.unwrap().set_modified(old).unwrap();
+        }
+    });
+    loop {
+        let mut events = Vec::new();
+        let more = rig.follower.open_skipped(&mut events);
+        rig.take(&[], events);
+        if !more {
+            break;
+        }
+    }
+    let offsets = rig.log.iter().filter_map(|event| match event {
+        FileEvent::Opened { path, offset, .. } => {
+            Some((path.file_name()?.to_str()?.to_owned(), *offset))
+        }
+        _ => None,
+    });
+    let mut offsets: Vec<_> = offsets.collect();
+    offsets.retain(|(name, _)| name != "new.log");
+    offsets.sort();
+    let names = ["a.log", "b.log", "c.log", "d.log", "new.log.1"];
+    assert_eq!(offsets, names.map(|name| (name.to_owned(), 4)));
+    assert!(rig.follower.open_files() <= 2);
+    assert!(rig.texts().is_empty(), "nothing is read yet");
+    rig.append("a.log", "more\n");
+    rig.append("later.log", "later\n");
+    rig.until(|rig| rig.texts() == ["later\n", "more\n", "new\n"]);
+}
+
 #[test]
 fn polling_sees_the_same() {
     let mut rig = Rig::with(&["sub/*.log"], |_, config| {
