@@ -20,6 +20,7 @@ mod detach;
 mod disk;
 mod health;
 mod http_output;
+mod inputs;
 mod kubernetes;
 mod multiline;
 mod notify;
