@@ -17,8 +17,8 @@
 //!
 //! Format, version 2: `{"version":2,"checksum":"<xxh3-64 of version and body>","body":{...}}`, and lines
 //! `{"checksum":"<xxh3-64 of the body>","body":{"base":"<checksum of the whole state>",...}}`. Version 1 had
-//! no journal, no birth times and no tails; builds before this one wrote no times of change, and no records that
-//! begin in one file and end in the next. Unknown fields in the body are ignored, so that a later build
+//! no journal, no birth times and no tails; builds before this one wrote no times of change, no records that
+//! begin in one file and end in the next, and no path that a rotated file had before. Unknown fields in the body are ignored, so that a later build
 //! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
 mod gone;

@@ -33,6 +33,8 @@ pub enum FileEvent {
         generation: u32,
         /// The name it was found under.
         path: Arc<Path>,
+        /// The path of the input that it had, if no glob names `path`: it was rotated away.
+        origin: Option<Arc<Path>>,
         /// Where reading begins.
         offset: u64,
         /// Whether the byte before `offset` is something else than a newline.
@@ -65,6 +67,8 @@ pub enum FileEvent {
         source: SourceId,
         /// Its name now.
         path: Arc<Path>,
+        /// The path of the input that it had, if no glob names `path`.
+        origin: Option<Arc<Path>>,
     },
     /// The path of the source is, or was, a link: this is the name of the file itself. It holds until the source is
     /// `Opened` again or `Renamed`.

@@ -32,7 +32,7 @@ use crate::file::handed_over::HandedOver;
 use crate::file::lag::OldestUnread;
 use crate::file::reread::Reread;
 use crate::file::watch::Waker;
-use crate::input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext};
+use crate::input::{Claims, Gauges, Input, InputOptions, InputType, OpenContext};
 use crate::options::{Format, Multiline, Records, StartAt, Timezone};
 use crate::stdin::queue::QueueReader;
 use crate::{ChunkBuffer, Error};
@@ -107,7 +107,7 @@ impl InputOptions for FileInput {
         self.start_at == StartAt::End || self.ignore_older.is_some()
     }
 
-    fn claims(&self) -> Result<Claim, Error> {
+    fn claims(&self) -> Result<Claims, Error> {
         claims(self)
     }
 
@@ -116,11 +116,12 @@ impl InputOptions for FileInput {
     }
 }
 
-/// What its globs name was read by an input of files.
-pub(crate) fn claims(input: &impl InputOptions) -> Result<Claim, Error> {
+/// What its globs name, or named, was read by an input of files.
+pub(crate) fn claims(input: &impl InputOptions) -> Result<Claims, Error> {
     let globs = input.files().unwrap_or_default().globs()?;
     Ok(Box::new(move |entry| {
-        !QueueReader::owns(&entry.id) && globs.matches(&entry.path)
+        let is_file = !QueueReader::owns(&entry.id);
+        is_file.then(|| globs.claim(entry)).flatten()
     }))
 }
 

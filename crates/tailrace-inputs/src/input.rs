@@ -58,12 +58,12 @@ pub trait InputOptions: Any + DynEq + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether what an earlier run left was read by it, as far as names and identities show.
+    /// What of that which an earlier run left was read by it, as far as names and identities show.
     ///
     /// # Errors
     ///
     /// A glob that cannot be read.
-    fn claims(&self) -> Result<Claim, Error>;
+    fn claims(&self) -> Result<Claims, Error>;
 
     /// Opens it, and reads nothing yet.
     ///
@@ -79,8 +79,21 @@ impl PartialEq for dyn InputOptions {
     }
 }
 
-/// Whether something that an earlier run left belongs to an input.
-pub type Claim = Box<dyn Fn(&Resume) -> bool>;
+/// Why something that an earlier run left belongs to an input; `None` where nothing says so.
+pub type Claims = Box<dyn Fn(&Resume) -> Option<Claim>>;
+
+/// Why something that an earlier run left belongs to an input; the better reason is the lesser one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Claim {
+    /// The input finds it by its name, or it is its own by its identity.
+    Found,
+    /// The input found it by the name that it had before it was rotated away.
+    WasFound,
+    /// The input would find it by its name without the number or date of a rotation.
+    Rotated,
+    /// The input finds files in the same directory.
+    Beside,
+}
 
 /// The pods of a node, and where their logs are.
 #[derive(Clone, Debug)]

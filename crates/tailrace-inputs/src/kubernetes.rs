@@ -16,7 +16,7 @@ use tailrace_schema::section::Section;
 use crate::Error;
 use crate::file::config::{FileConfig, check_globs};
 use crate::file::{claims, open};
-use crate::input::{Claim, Input, InputOptions, InputType, OpenContext, Pods};
+use crate::input::{Claims, Input, InputOptions, InputType, OpenContext, Pods};
 use crate::options::{Framing, Multiline, Records, StartAt, Timezone};
 
 pub(crate) const TYPE: InputType = InputType {
@@ -162,7 +162,7 @@ impl InputOptions for KubernetesInput {
         })
     }
 
-    fn claims(&self) -> Result<Claim, Error> {
+    fn claims(&self) -> Result<Claims, Error> {
         claims(self)
     }
 

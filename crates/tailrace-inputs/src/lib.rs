@@ -44,7 +44,7 @@ pub use file::handed_over::HandedOver;
 pub use file::reread::Reread;
 pub use file::watch::Waker;
 pub use identity::{FileId, FileKey, Fingerprint, FingerprintKey, Tail};
-pub use input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext, Pods, Stored};
+pub use input::{Claim, Claims, Gauges, Input, InputOptions, InputType, OpenContext, Pods, Stored};
 pub use kubernetes::{ContainerFormat, ContainerNames, KubernetesInput, Metadata};
 pub use resume::{Gone, Resume};
 pub use stdin::queue::{

@@ -14,6 +14,8 @@ pub struct Resume {
     pub generation: u32,
     /// Its last known name.
     pub path: Arc<Path>,
+    /// The path of its input that it had, if no glob named `path`: it had been rotated away.
+    pub origin: Option<Arc<Path>>,
     /// Where the file itself was last, if `path` is a link.
     pub target: Option<Arc<Path>>,
     /// The first byte to read.
@@ -25,6 +27,14 @@ pub struct Resume {
     pub size: u64,
     /// It was gone then, and had been written to since it was looked at.
     pub is_unseen: bool,
+}
+
+impl Resume {
+    /// The last name that the globs of its input named, as far as that is known.
+    #[must_use]
+    pub fn origin(&self) -> &Arc<Path> {
+        self.origin.as_ref().unwrap_or(&self.path)
+    }
 }
 
 /// Files that earlier runs read and that are gone. By them a compressed file that was read is distinguished from one

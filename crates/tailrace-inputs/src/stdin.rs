@@ -11,7 +11,7 @@ use tailrace_schema::section::Section;
 
 use crate::event::{FileEvent, SourceId};
 use crate::file::watch::Waker;
-use crate::input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext, Stored};
+use crate::input::{Claim, Claims, Gauges, Input, InputOptions, InputType, OpenContext, Stored};
 use crate::options::{Format, Multiline, Records, Timezone};
 use crate::stdin::queue::{QueueConfig, QueueReader};
 use crate::stdin::reader::StdinReader;
@@ -95,10 +95,11 @@ impl InputOptions for StdinInput {
         }
     }
 
-    fn claims(&self) -> Result<Claim, Error> {
+    fn claims(&self) -> Result<Claims, Error> {
         let has_queue = self.disk_queue_bytes_max().is_some();
         Ok(Box::new(move |entry| {
-            has_queue && QueueReader::owns(&entry.id)
+            let is_stored = has_queue && QueueReader::owns(&entry.id);
+            is_stored.then_some(Claim::Found)
         }))
     }
 

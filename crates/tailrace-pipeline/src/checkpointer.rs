@@ -374,6 +374,7 @@ impl Writer {
             match set {
                 Ok(()) => {
                     state.set_rests(mark.id, mark.generation, &mark.rests);
+                    state.set_origin(mark.id, mark.generation, mark.origin.as_ref());
                     state.set_target(mark.id, mark.generation, mark.target.as_ref());
                 }
                 // A file whose earlier source was retired after the list was taken.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tailrace_config::Input;
-use tailrace_inputs::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
+use tailrace_inputs::{Claims, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 use tracing::warn;
 
@@ -376,8 +376,8 @@ impl Pipeline {
     }
 }
 
-/// Opens the inputs. What an earlier run left of a source goes to the input that claims it, or to the first one of files
-/// where none does (the file was renamed).
+/// Opens the inputs. What an earlier run left of a source goes to the input with the best claim to it, or to the first one
+/// of files where none has any (the globs were changed, or the input removed).
 fn open_inputs(
     plan: &PipelinePlan,
     around: &mut BuildContext<'_>,
@@ -395,11 +395,11 @@ fn open_inputs(
         *only = around.resume.entries();
     } else {
         let claims = inputs.iter().map(|input| input.claims());
-        let claims: Vec<Claim> = claims.collect::<Result<_, _>>().map_err(failed)?;
+        let claims: Vec<Claims> = claims.collect::<Result<_, _>>().map_err(failed)?;
         let first_of_files = inputs.iter().position(|input| reads_files(&input));
         for entry in around.resume.entries() {
-            let owner = claims.iter().position(|claims| claims(&entry));
-            resume[owner.or(first_of_files).unwrap_or(0)].push(entry);
+            let owner = owner_of(&entry, &claims).or(first_of_files);
+            resume[owner.unwrap_or(0)].push(entry);
         }
     }
     let open = |(input, resume): (&Input, Vec<Resume>)| {
@@ -416,6 +416,13 @@ fn open_inputs(
     };
     let opened = inputs.iter().zip(resume).map(open);
     Ok(opened.collect::<Result<_, _>>().map_err(failed)?)
+}
+
+/// The input with the best claim to what an earlier run left; of two with the same one, the first.
+fn owner_of(entry: &Resume, claims: &[Claims]) -> Option<usize> {
+    let claims = claims.iter().enumerate();
+    let claims = claims.filter_map(|(index, claims)| Some((claims(entry)?, index)));
+    claims.min().map(|(_, index)| index)
 }
 
 /// The pods of the node, for inputs that read their logs.

@@ -65,6 +65,8 @@ pub(crate) struct Opening {
     pub generation: u32,
     /// Path at opening.
     pub path: Arc<Path>,
+    /// The path of its input that the file had, if no glob names `path`.
+    pub origin: Option<Arc<Path>>,
     /// First byte that will be read.
     pub offset: u64,
     /// Size of the file at opening, in bytes.
@@ -393,9 +395,10 @@ impl Tracker {
     }
 
     /// The file has another name.
-    pub(crate) fn rename(&self, slot: Slot, path: Arc<Path>) {
+    pub(crate) fn rename(&self, slot: Slot, path: Arc<Path>, origin: Option<Arc<Path>>) {
         self.change(slot, |source| {
             source.opening.path = path;
+            source.opening.origin = origin;
             source.target = None;
         });
     }

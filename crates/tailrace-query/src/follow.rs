@@ -238,7 +238,7 @@ impl Tail {
                     self.sources.insert(earlier, before);
                 }
             }
-            FileEvent::Renamed { source, path } => {
+            FileEvent::Renamed { source, path, .. } => {
                 if let Some(source) = self.sources.get_mut(&source) {
                     source.input = Input::File(path.to_path_buf());
                 }

@@ -72,6 +72,8 @@ pub struct FileState {
     pub changed: u64,
     /// Its last known name.
     pub path: Arc<Path>,
+    /// The path of its input that it had, if no glob names `path`: by that its input is known again.
+    pub origin: Option<Arc<Path>>,
     /// Where the file itself was last, if `path` is a link.
     pub target: Option<Arc<Path>>,
     /// Its last known size.
@@ -255,6 +257,17 @@ impl PipelineState {
         }
     }
 
+    /// Notes which path of its input a file had, if no glob names the one that it has.
+    pub fn set_origin(&mut self, id: FileId, generation: u32, origin: Option<&Arc<Path>>) {
+        let key = id.key(generation);
+        if let Some(file) = self.files.get_mut(&key)
+            && file.origin.as_ref() != origin
+        {
+            Arc::make_mut(file).origin = origin.cloned();
+            self.changed.insert(key);
+        }
+    }
+
     /// Notes whether a file that is gone was written to since it was looked at.
     pub fn set_unseen(&mut self, id: FileId, generation: u32, is_unseen: bool) {
         let key = id.key(generation);
@@ -344,6 +357,7 @@ impl FileState {
             tail: id.tail,
             changed: id.changed,
             path,
+            origin: None,
             target: None,
             size,
             is_unseen: false,
@@ -386,6 +400,7 @@ impl FileState {
             id,
             generation,
             path: Arc::clone(&self.path),
+            origin: self.origin.clone(),
             target: self.target.clone(),
             offset,
             owed_from: offset,

@@ -98,6 +98,9 @@ struct File {
     #[serde(default, skip_serializing_if = "is_zero")]
     changed: u64,
     path: String,
+    /// The path of its input that it had, if no glob names `path`; unknown to earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
     /// Where the file itself is, if the path is a link; unknown to earlier builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target: Option<String>,
@@ -600,6 +603,7 @@ impl File {
             tail: hex(file.tail.hash),
             changed: file.changed,
             path: path_text::encode(&file.path),
+            origin: file.origin.as_deref().map(path_text::encode),
             target: file.target.as_deref().map(path_text::encode),
             size: file.size,
             unseen: file.is_unseen,
@@ -618,6 +622,7 @@ impl File {
             path_text::decode(text).ok_or_else(|| Failure::Corrupt(format!("path `{text}`")))
         };
         let path = path_of(&self.path)?;
+        let origin = self.origin.as_deref().map(path_of).transpose()?;
         let target = self.target.as_deref().map(path_of).transpose()?;
         let mut outputs = Watermarks::default();
         for (output, at) in self.outputs.0 {
@@ -643,6 +648,7 @@ impl File {
             },
             changed: self.changed,
             path: path.into(),
+            origin: origin.map(Into::into),
             target: target.map(Into::into),
             size: self.size,
             is_unseen: self.unseen,

@@ -7,11 +7,14 @@ use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
 
 use crate::error::{Error, Kind};
+use crate::file::follower::unrotated_paths;
+use crate::file::gzip;
 use crate::file::handed_over::HandedOver;
 use crate::file::pattern::Patterns;
 use crate::identity::FingerprintKey;
+use crate::input::Claim;
 use crate::options::StartAt;
-use crate::resume::Gone;
+use crate::resume::{Gone, Resume};
 
 /// What to follow, and how.
 #[derive(Clone, Debug)]
@@ -119,6 +122,25 @@ impl Globs {
     #[must_use]
     pub fn matches(&self, path: &Path) -> bool {
         self.0.matches(path)
+    }
+
+    /// Whether the file of an entry was found by them. A name decides and never the place of an input among others, which
+    /// an edit changes. The name that a file has comes first: an input that finds it by that would read it again.
+    pub(crate) fn claim(&self, entry: &Resume) -> Option<Claim> {
+        let Self(patterns) = self;
+        let origin = entry.origin();
+        // An earlier build did not note the origin.
+        let mut unrotated = unrotated_paths(&gzip::uncompressed(origin)).into_iter();
+        if patterns.matches(&entry.path) {
+            Some(Claim::Found)
+        } else if patterns.matches(origin) {
+            Some(Claim::WasFound)
+        } else if unrotated.any(|path| patterns.matches(&path)) {
+            Some(Claim::Rotated)
+        } else {
+            let dir = origin.parent()?;
+            patterns.lead_into(dir).then_some(Claim::Beside)
+        }
     }
 }
 

@@ -69,6 +69,7 @@ pub use access::{Denied, Unreadable, matching, unreadable};
 use generation::Generations;
 use memory::Memory;
 use missed::Missed;
+pub(crate) use order::unrotated_paths;
 use timers::Timers;
 
 /// The longest time between two rescans.

@@ -6,6 +6,7 @@
 //! [`EXPANDED_BYTES_FREE`], or to [`RATIO_MAX`] times its size, at most to [`EXPANDED_BYTES_MAX`]. Beyond that it is an
 //! error of the kind `FileTooLarge`.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -187,6 +188,15 @@ pub(crate) fn expanded_bytes(file: &Arc<fs::File>) -> io::Result<u64> {
 /// Whether a name is that of a compressed file.
 pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
+}
+
+/// The name that a file had before it was compressed; its own, if it was not.
+pub(crate) fn uncompressed(path: &Path) -> Cow<'_, Path> {
+    if is_gzip(path) {
+        Cow::Owned(path.with_extension(""))
+    } else {
+        Cow::Borrowed(path)
+    }
 }
 
 /// The name that a file has when it is compressed.

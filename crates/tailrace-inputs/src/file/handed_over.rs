@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
 
@@ -18,8 +19,26 @@ pub struct HandedOver(Arc<Mutex<HashMap<Inode, Handle>>>);
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) file: fs::File,
-    /// Its last name, if it is deleted and was never reported: no resume entry will ask for it.
-    pub(crate) unreported: Option<Arc<Path>>,
+    /// Its names, if it is deleted and was never reported: no resume entry will ask for it.
+    pub(crate) unreported: Option<Names>,
+}
+
+/// The names of a deleted file.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// Its last one.
+    pub(crate) path: Arc<Path>,
+    /// The path of its input that it had.
+    pub(crate) origin: Arc<Path>,
+}
+
+impl Names {
+    pub(crate) fn of(file: &File) -> Self {
+        Self {
+            path: Arc::clone(&file.path),
+            origin: Arc::clone(&file.origin),
+        }
+    }
 }
 
 impl HandedOver {
@@ -42,14 +61,16 @@ impl HandedOver {
         handle.map(|handle| handle.file)
     }
 
-    /// Takes deleted files that were never reported and that had such a name.
+    /// Takes deleted files that were never reported and that had such a path of an input.
     pub(crate) fn take_unreported(
         &self,
         mut had: impl FnMut(&Path) -> bool,
-    ) -> Vec<(Inode, fs::File, Arc<Path>)> {
+    ) -> Vec<(Inode, fs::File, Names)> {
         let mut handles = self.lock();
-        let wanted =
-            |_: &Inode, handle: &mut Handle| handle.unreported.as_deref().is_some_and(&mut had);
+        let wanted = |_: &Inode, handle: &mut Handle| {
+            let names = handle.unreported.as_ref();
+            names.is_some_and(|names| had(&names.origin))
+        };
         let taken = handles.extract_if(wanted);
         let taken =
             taken.filter_map(|(inode, handle)| Some((inode, handle.file, handle.unreported?)));

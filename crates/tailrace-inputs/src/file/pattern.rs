@@ -130,13 +130,24 @@ impl Patterns {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return false;
         };
+        let states = self.states_in(parent);
+        self.file(&states, name).is_some() && !self.excluded(path)
+    }
+
+    /// Whether files of this absolute directory can belong to the input.
+    pub(crate) fn lead_into(&self, dir: &Path) -> bool {
+        let states = self.states_in(dir);
+        states.iter().any(|&state| self.is_last(state))
+    }
+
+    fn states_in(&self, dir: &Path) -> Vec<State> {
         let mut states = self.start();
-        for component in parent.components() {
+        for component in dir.components() {
             if let Component::Normal(name) = component {
                 states = self.enter(&states, name, false);
             }
         }
-        self.file(&states, name).is_some() && !self.excluded(path)
+        states
     }
 
     /// The globs as written, in the order of `State::pattern`.

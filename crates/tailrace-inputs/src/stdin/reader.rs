@@ -85,6 +85,7 @@ impl<R: Read> StdinReader<R> {
                     id: FileId::NONE,
                     generation: 0,
                     path: Path::new("stdin").into(),
+                    origin: None,
                     offset: 0,
                     mid_line: false,
                     size: 0,

@@ -55,6 +55,71 @@ fn build_two_inputs(dir: &Path, jobs: &Arc<Jobs>, runtime: &Handle) -> Built {
     build(open(plan, runtime).unwrap(), around).unwrap()
 }
 
+/// Which of these inputs goes on with a file that was at `path`, and before that at `origin`.
+fn owner(inputs: &str, path: &str, origin: Option<&str>) -> Option<usize> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tailrace.yaml");
+    let yaml = format!("pipelines: {{a: {{inputs: [{inputs}], output: {{type: discard}}}}}}");
+    fs::write(&file, yaml).unwrap();
+    let loaded = config::load(&[file], &|_| None).unwrap();
+    let inputs = loaded.pipelines["a"].inputs.iter();
+    let claims: Vec<_> = inputs.map(|input| input.claims().unwrap()).collect();
+    let entry = Resume {
+        id: tailrace_inputs::FileId {
+            device: 1,
+            inode: 42,
+            ..tailrace_inputs::FileId::NONE
+        },
+        generation: 0,
+        path: Path::new(path).into(),
+        origin: origin.map(|origin| Path::new(origin).into()),
+        target: None,
+        offset: 0,
+        owed_from: 0,
+        size: 0,
+        is_unseen: false,
+    };
+    owner_of(&entry, &claims)
+}
+
+#[test]
+fn a_file_goes_on_in_the_input_that_found_it_wherever_that_stands() {
+    let app = "{type: file, include: [/log/app/*.log]}";
+    let pods = "{type: kubernetes, metadata: path, logs_dir: /log/pods}";
+    let all = "{type: file, include: ['/log/a*/**/*.log']}";
+    let pod = "/log/pods/shop_web_u1/app/0.log";
+    let rotated = format!("{pod}.20260102-030405");
+    for (first, second, of_pods) in [(app, pods, 1), (pods, app, 0), (all, pods, 1)] {
+        let owner = |path: &str, origin| owner(&format!("{first}, {second}"), path, origin);
+        let of_app = Some(1 - of_pods);
+        let of_pods = Some(of_pods);
+        assert_eq!(owner(pod, None), of_pods);
+        assert_eq!(owner(&rotated, Some(pod)), of_pods);
+        // As an earlier build left it.
+        assert_eq!(owner(&rotated, None), of_pods);
+        assert_eq!(owner(&format!("{rotated}.gz"), None), of_pods);
+        assert_eq!(owner("/log/app/x.log.1", None), of_app);
+        assert_eq!(owner("/log/app/x.old", None), of_app);
+        // By its name, and from wherever it was moved to.
+        assert_eq!(owner("/log/app/x.old", Some("/log/app/x.log")), of_app);
+        assert_eq!(owner("/log/pods/x.1", Some("/log/app/x.log")), of_app);
+        assert_eq!(owner("/elsewhere/x.log", Some("/log/app/x.log")), of_app);
+        // An input that finds it by the name that it has would read it again.
+        assert_eq!(owner("/log/app/x.log", Some(pod)), of_app);
+        assert_eq!(owner("/elsewhere/x.log", None), None);
+    }
+    // The name that it had is a better reason than the directory it is in.
+    let texts = "{type: file, include: [/log/app/*.txt], format: raw}";
+    for (path, origin) in [
+        ("/log/app/x.old", Some("/log/app/x.log")),
+        ("/log/app/x.log.1", None),
+    ] {
+        assert_eq!(owner(&format!("{texts}, {app}"), path, origin), Some(1));
+        assert_eq!(owner(&format!("{app}, {texts}"), path, origin), Some(0));
+    }
+    assert_eq!(owner("{type: stdin}", pod, None), None);
+}
+
 fn wait_until(is_so: impl Fn() -> bool, otherwise: &str) {
     let until = Instant::now() + Duration::from_secs(60);
     while !is_so() {

@@ -18,6 +18,8 @@ pub(crate) struct CheckpointEntry {
     pub generation: u32,
     /// Path at opening.
     pub path: Arc<Path>,
+    /// The path of its input that the file had, if no glob names `path`.
+    pub origin: Option<Arc<Path>>,
     /// Where the file itself is, if the path is a link.
     pub target: Option<Arc<Path>>,
     /// Index of the output.
@@ -175,6 +177,7 @@ impl TrackedSource {
                 id,
                 generation: self.opening.generation,
                 path: self.opening.path.clone(),
+                origin: self.opening.origin.clone(),
                 target: self.target.clone(),
                 output,
                 watermark: mark.watermark,

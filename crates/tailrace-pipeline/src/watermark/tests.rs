@@ -12,6 +12,7 @@ fn opening(offset: u64) -> Opening {
         id: None,
         generation: 0,
         path: Path::new("/var/log/app.log").into(),
+        origin: None,
         offset,
         size: 1 << 20,
         replay_to: 0,
@@ -648,6 +649,7 @@ fn queued_stream(tracker: &Tracker, stream: u64, bytes: u64) -> (FileId, Slot, V
     let slot = tracker.open(Opening {
         id: Some(id),
         path: Path::new("stdin").into(),
+        origin: None,
         ..opening(0)
     });
     tracker.read(slot, bytes);
@@ -762,6 +764,24 @@ fn the_checkpoint_learns_where_a_file_behind_a_link_is_until_the_file_has_anothe
     let target: Arc<Path> = Path::new("/targets/x.log").into();
     tracker.linked(slot, Arc::clone(&target));
     assert_eq!(target_of(&tracker), Some(target));
-    tracker.rename(slot, Path::new("/logs/app.log.1").into());
+    tracker.rename(slot, Path::new("/logs/app.log.1").into(), None);
     assert_eq!(target_of(&tracker), None);
+}
+
+#[test]
+fn the_checkpoint_learns_with_the_name_of_a_rotated_file_which_one_it_had() {
+    let tracker = Tracker::new(1, u64::MAX);
+    let id = Some(FileId::NONE);
+    let slot = tracker.open(Opening { id, ..opening(0) });
+    let log: Arc<Path> = Path::new("/var/log/app.log").into();
+    let old: Arc<Path> = Path::new("/var/log/app.old").into();
+    let names = |tracker: &Tracker| {
+        let mark = tracker.take_marks().pop().unwrap();
+        (mark.path, mark.origin)
+    };
+    assert_eq!(names(&tracker), (Arc::clone(&log), None));
+    tracker.rename(slot, Arc::clone(&old), Some(Arc::clone(&log)));
+    assert_eq!(names(&tracker), (old, Some(Arc::clone(&log))));
+    tracker.rename(slot, Arc::clone(&log), None);
+    assert_eq!(names(&tracker), (log, None));
 }

@@ -21,6 +21,7 @@ mod disk;
 mod first_start;
 mod health;
 mod http_output;
+mod inputs;
 mod kubernetes;
 mod multiline;
 mod notify;

@@ -116,6 +116,7 @@ impl Follower {
         let inode = Inode::from(entry.id);
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
         file.created_at = entry.id.created_at;
+        file.origin = Arc::clone(entry.origin());
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
         let mut copy = self.find_copy(&file, &entry.path);

@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 
 use super::Follower;
-use crate::file::handed_over::{HandedOver, Handle};
+use crate::file::handed_over::{HandedOver, Handle, Names};
 use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
@@ -29,7 +29,7 @@ impl Follower {
         for file in self.files.iter_mut().flatten() {
             let is_unreported =
                 file.is_deleted() && !file.is_reported && !file.listed && file.offset == 0;
-            let unreported = is_unreported.then(|| Arc::clone(&file.path));
+            let unreported = is_unreported.then(|| Names::of(file));
             if let Some(handle) = file.give_handle() {
                 let handle = Handle {
                     file: handle,
@@ -74,13 +74,14 @@ impl Follower {
     pub(super) fn take_unreported(&mut self) {
         let handed_over = self.config.handed_over.clone();
         let taken =
-            handed_over.take_unreported(|path| self.discovery.matches(&self.origin_of(path)));
-        for (inode, handle, path) in taken {
+            handed_over.take_unreported(|origin| self.discovery.matches(&self.origin_of(origin)));
+        for (inode, handle, names) in taken {
             if self.by_inode.contains_key(&inode) {
                 continue;
             }
             let source = self.new_source();
-            let mut file = File::new(inode, source, self.next_generation(inode), path);
+            let mut file = File::new(inode, source, self.next_generation(inode), names.path);
+            file.origin = names.origin;
             file.created_at = created_at_of(&handle);
             file.size = Meta::of_file(&handle).map_or(0, |meta| meta.bytes);
             self.set_origin(&mut file);
@@ -101,6 +102,7 @@ impl Follower {
         let source = self.new_source();
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
         file.created_at = created_at_of(&handle);
+        file.origin = Arc::clone(entry.origin());
         self.set_origin(&mut file);
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.replace_handle(handle);

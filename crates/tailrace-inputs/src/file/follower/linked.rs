@@ -16,6 +16,15 @@ use super::{FileEvent, Follower};
 use crate::meta::Meta;
 use crate::resume::Resume;
 
+/// The names that are reported of a file.
+pub(super) struct ReportedNames {
+    pub(super) path: Arc<Path>,
+    /// The path of the input that it had, if no glob names `path`.
+    pub(super) origin: Option<Arc<Path>>,
+    /// Its own name, if `path` is a link.
+    pub(super) target: Option<Arc<Path>>,
+}
+
 impl Follower {
     /// A file was found by a link. If no glob names the file itself, it is reported by the link from now on.
     pub(super) fn found_by_link(&mut self, slot: u32, link: &Path, target: &Path) {
@@ -56,27 +65,31 @@ impl Follower {
         }
     }
 
-    /// The path that is reported of a file; and its own, if that is another.
-    pub(super) fn reported_names(&self, slot: u32) -> Option<(Arc<Path>, Option<Arc<Path>>)> {
+    /// The names that are reported of a file.
+    pub(super) fn reported_names(&self, slot: u32) -> Option<ReportedNames> {
         let file = self.files[slot as usize].as_ref()?;
         let path = Arc::clone(&file.path);
-        let Some(link) = self.linked.get(&slot) else {
-            return Some((path, None));
+        let (path, target) = match self.linked.get(&slot) {
+            None => (path, None),
+            Some(link) if path == *link => {
+                let target = file.names.iter().find(|name| *name != link);
+                (path, target.cloned())
+            }
+            Some(_) if self.discovery.matches(&path) => (path, None),
+            Some(link) => (Arc::clone(link), Some(path)),
         };
-        if path == *link {
-            let target = file.names.iter().find(|name| *name != link);
-            return Some((path, target.cloned()));
-        }
-        Some(if self.discovery.matches(&path) {
-            (path, None)
-        } else {
-            (Arc::clone(link), Some(path))
+        let is_rotated = file.origin != path && !self.discovery.matches(&path);
+        let origin = is_rotated.then(|| Arc::clone(&file.origin));
+        Some(ReportedNames {
+            path,
+            origin,
+            target,
         })
     }
 
     /// A file that was reported has another name.
     pub(super) fn report_names(&mut self, slot: u32) {
-        let Some((path, target)) = self.reported_names(slot) else {
+        let Some(names) = self.reported_names(slot) else {
             return;
         };
         let file = self.files[slot as usize].as_ref();
@@ -84,9 +97,13 @@ impl Follower {
             return;
         };
         let source = file.source;
-        self.pending.push(match target {
+        self.pending.push(match names.target {
             Some(target) => FileEvent::Linked { source, target },
-            None => FileEvent::Renamed { source, path },
+            None => FileEvent::Renamed {
+                source,
+                path: names.path,
+                origin: names.origin,
+            },
         });
     }
 

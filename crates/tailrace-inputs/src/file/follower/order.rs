@@ -153,7 +153,7 @@ impl Follower {
                 let file = self.files[known.slot as usize].as_ref();
                 file.is_some_and(|file| file.unread() > 0 || file.is_copied())
             };
-            let mut chain = self.chain_of(&self.origin_of(&entry.path)).iter();
+            let mut chain = self.chain_of(&self.origin_of(entry.origin())).iter();
             let is_ahead =
                 chain.any(|known| known.created_at < entry.id.created_at && is_behind(known));
             if !is_ahead || !self.resume_from_copy(&entry, true) {
@@ -384,8 +384,7 @@ impl Follower {
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
     /// Of a compressed file, the same of what it was made of. Behind a link, the link that leads, or led, to that path.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
-        let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
-        let path = uncompressed.as_deref().unwrap_or(path);
+        let path = &*gzip::uncompressed(path);
         let discovery = &self.discovery;
         let origins = unrotated_paths(path);
         let origin = origins.iter().find(|origin| {
@@ -418,7 +417,7 @@ pub(super) fn youngest(known: &[KnownPath]) -> HashMap<&Path, u64> {
 }
 
 /// What a path may have been before it was rotated.
-pub(super) fn unrotated_paths(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn unrotated_paths(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let marks = name.match_indices(['.', '-', '_']);
     let origins = marks.filter_map(|(at, _)| unrotated(&name, at));

@@ -531,7 +531,7 @@ impl Follower {
     }
 
     fn push_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
-        let Some((path, target)) = self.reported_names(slot) else {
+        let Some(names) = self.reported_names(slot) else {
             return;
         };
         let Some(file) = &mut self.files[slot as usize] else {
@@ -549,12 +549,13 @@ impl Follower {
             source: file.source,
             id: file.id(),
             generation: file.generation,
-            path,
+            path: names.path,
+            origin: names.origin,
             offset: file.offset,
             mid_line,
             size,
         });
-        if let Some(target) = target {
+        if let Some(target) = names.target {
             let source = file.source;
             events.push(FileEvent::Linked { source, target });
         }

@@ -100,7 +100,7 @@ impl Follower {
             now.is_none_or(|file| (file.inode, file.created_at) != known)
         });
         let origin = |entry: &Resume| KnownPath {
-            path: self.origin_of(&entry.path),
+            path: self.origin_of(entry.origin()),
             created_at: entry.id.created_at,
         };
         moved.map(origin).collect()
@@ -136,7 +136,7 @@ impl Follower {
         if file.path == latest.path {
             file.path = Arc::clone(&latest.path);
         }
-        file.origin = Arc::clone(&latest.path);
+        file.origin = Arc::clone(latest.origin());
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         if latest.is_unseen {
             // That is withdrawn when it has its name.
@@ -291,6 +291,7 @@ mod tests {
             },
             generation,
             path: Path::new("/a").into(),
+            origin: None,
             target: None,
             offset: 1,
             owed_from: 1,

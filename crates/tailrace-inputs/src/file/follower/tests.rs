@@ -45,6 +45,7 @@ struct Content {
     size: u64,
     lost: u64,
     path: PathBuf,
+    origin: Option<Arc<Path>>,
     target: Option<Arc<Path>>,
     source: u32,
     finished: bool,
@@ -233,6 +234,7 @@ impl Rig {
                     .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
                 generation: key.generation,
                 path: content.path.as_path().into(),
+                origin: content.origin.clone(),
                 target: content.target.clone(),
                 offset: content.begin + content.bytes.len() as u64,
                 owed_from: content.begin + content.bytes.len() as u64,
@@ -273,9 +275,14 @@ impl Rig {
                 FileEvent::Grown { source, size } => {
                     self.live.get_mut(&self.keys[source]).unwrap().size = *size;
                 }
-                FileEvent::Renamed { source, path } => {
+                FileEvent::Renamed {
+                    source,
+                    path,
+                    origin,
+                } => {
                     let content = self.live.get_mut(&self.keys[source]).unwrap();
                     content.path = path.to_path_buf();
+                    content.origin.clone_from(origin);
                     content.target = None;
                 }
                 FileEvent::Linked { source, target } => {
@@ -337,6 +344,7 @@ impl Rig {
             id,
             generation,
             path,
+            origin,
             offset,
             size,
             ..
@@ -359,6 +367,7 @@ impl Rig {
         assert_eq!(content.begin + content.bytes.len() as u64, *offset);
         content.size = *size;
         content.path = path.to_path_buf();
+        content.origin.clone_from(origin);
         content.target = None;
         content.source = source.0;
         content.finished = false;

@@ -120,11 +120,7 @@ impl Follower {
                 continue;
             }
             let is_gzip = gzip::is_gzip(&path);
-            let original = if is_gzip {
-                path.with_extension("")
-            } else {
-                path.clone()
-            };
+            let original = gzip::uncompressed(&path).into_owned();
             let origin = self.origin_of(&path);
             let is_rotated = is_gzip || origin != original;
             if !is_rotated || !self.discovery.matches(&origin) || patterns.excluded(&original) {

@@ -81,6 +81,7 @@ impl QueueReader {
             id: id_of(segment.id.stream),
             generation: 0,
             path: Path::new("stdin").into(),
+            origin: None,
             offset,
             mid_line,
             size: segment.end(),

@@ -105,6 +105,7 @@ fn entry(stream: u64, offset: u64, size: u64) -> Resume {
         id: id_of(stream),
         generation: 0,
         path: Path::new("stdin").into(),
+        origin: None,
         target: None,
         offset,
         owed_from: offset,

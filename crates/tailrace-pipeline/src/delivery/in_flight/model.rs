@@ -81,6 +81,7 @@ impl World {
                 id: None,
                 generation: 0,
                 path: Path::new(name).into(),
+                origin: None,
                 offset: 0,
                 size: 20,
                 replay_to: 0,

@@ -14,6 +14,7 @@ fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
         id: None,
         generation: 0,
         path: Path::new("").into(),
+        origin: None,
         offset: 0,
         size: 0,
         replay_to: 0,

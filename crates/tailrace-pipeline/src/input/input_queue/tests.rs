@@ -64,6 +64,7 @@ fn open(queue: &InputQueue) -> (Slot, SourceEvent) {
         id: None,
         generation: 0,
         path: path.clone(),
+        origin: None,
         offset: 0,
         size: 1 << 20,
         replay_to: 0,

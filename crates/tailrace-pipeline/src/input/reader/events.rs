@@ -82,6 +82,7 @@ impl Reader {
             id,
             generation,
             path,
+            origin,
             offset,
             size,
             ..
@@ -113,6 +114,7 @@ impl Reader {
             id: is_kept.then_some(*id),
             generation: *generation,
             path: path.clone(),
+            origin: origin.clone(),
             offset: *offset,
             size: *size,
             replay_to,
@@ -173,9 +175,11 @@ impl Reader {
             FileEvent::Identified { source, id } => {
                 self.with_slot(source, |slot| tracker.identify(slot, id))
             }
-            FileEvent::Renamed { source, path } => {
-                self.with_slot(source, |slot| tracker.rename(slot, path))
-            }
+            FileEvent::Renamed {
+                source,
+                path,
+                origin,
+            } => self.with_slot(source, |slot| tracker.rename(slot, path, origin)),
             FileEvent::Linked { source, target } => {
                 self.with_slot(source, |slot| tracker.linked(slot, target))
             }

@@ -17,6 +17,7 @@ fn source(tracker: &Tracker, inode: u64) -> Slot {
         }),
         generation: 0,
         path: PathBuf::from("/var/log/app.log").into(),
+        origin: None,
         offset: 0,
         size: 0,
         replay_to: 0,

@@ -75,6 +75,7 @@ impl Bench {
             }),
             generation: 0,
             path: PathBuf::from("/var/log/app.log").into(),
+            origin: None,
             offset: 0,
             size: 0,
             replay_to: 0,

@@ -372,3 +372,53 @@ fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     );
     assert_eq!(rig.lost(), []);
 }
+
+/// A rig whose `a.log` has a name that no rotation gives, and is not read to its end.
+fn renamed_unread() -> Rig {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    let source = *rig.keys.keys().next().unwrap();
+    rig.follower.pause(source);
+    rig.append("a.log", "two\n");
+    rig.rename("a.log", "kept");
+    rig.until(|rig| rig.count(|event| matches!(event, FileEvent::Renamed { .. })) == 1);
+    rig
+}
+
+#[test]
+fn what_had_a_path_is_known_by_it_after_restarts_whatever_its_name_is() {
+    let mut rig = renamed_unread();
+    let log: Arc<Path> = rig.path("a.log").into();
+    rig.append("a.log", "three\n");
+    for text in ["two\n", "four\n"] {
+        let entry = |entry: &Resume| *entry.path == *rig.path("kept");
+        let entry = rig.resume_entries().into_iter().find(entry).unwrap();
+        assert_eq!(entry.origin.as_ref(), Some(&log), "{text}");
+        assert_eq!(entry.origin(), &log);
+        rig.restart();
+        if text == "four\n" {
+            rig.append("kept", text);
+            rig.append("a.log", "five\n");
+        }
+        rig.until(|rig| rig.texts().iter().any(|read| read.ends_with(text)));
+    }
+    rig.until(|rig| rig.texts() == ["one\ntwo\nfour\n", "three\nfive\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_file_that_was_renamed_is_read_before_its_successor_after_a_restart() {
+    let mut rig = renamed_unread();
+    tick(rig.dir.path());
+    rig.append("a.log", "three\n");
+    rig.restart();
+    assert_eq!(read_all(&mut rig), "two\nthree\n");
+    // Named by a glob again, it has no other path.
+    rig.rename("kept", "b.log");
+    let b: Arc<Path> = rig.path("b.log").into();
+    rig.until(|rig| {
+        let mut entries = rig.resume_entries().into_iter();
+        entries.any(|entry| entry.path == b && entry.origin.is_none())
+    });
+}

@@ -309,7 +309,9 @@ fn brief(rig: &Rig) -> String {
                 source.0
             )
         }
-        FileEvent::Renamed { source, path } => format!("renamed {} {:?}; ", source.0, name(path)),
+        FileEvent::Renamed { source, path, .. } => {
+            format!("renamed {} {:?}; ", source.0, name(path))
+        }
         FileEvent::Linked { source, target } => format!("linked {} {:?}; ", source.0, name(target)),
         FileEvent::Grown { source, size } => format!("grown {} {size}; ", source.0),
         FileEvent::Chunk {

@@ -155,6 +155,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
         id: key,
         generation: 0,
         path: content.path.as_path().into(),
+        origin: None,
         target: None,
         offset: half as u64,
         owed_from: half as u64,
