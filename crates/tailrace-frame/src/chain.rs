@@ -190,6 +190,10 @@ impl Chains {
                     chain.content = emptied(std::mem::take(&mut chain.content));
                 }
             }
+            if let Some(read_on) = read_on.filter(|read_on| read_on.pieces.is_empty()) {
+                // What began in the source before, or in one before that, ended there.
+                chain.rest = read_on.rest;
+            }
             chain.discarding = read_on.is_some_and(|chain| chain.discarding);
             chain.began_before = chain.discarding;
         }

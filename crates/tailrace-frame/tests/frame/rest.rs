@@ -167,6 +167,33 @@ fn a_record_may_begin_two_files_before_it_ends() {
     assert!(!frames.records[1].flags.contains(Flags::TRUNCATED));
 }
 
+/// An earlier run read all three and acknowledged the record; what the first one begins with it did not.
+#[test]
+fn a_record_that_ended_two_files_after_it_began_is_not_taken_for_the_next_one() {
+    for is_acked in [false, true] {
+        let mut frames = Frames::default();
+        let mut first = Framer::new(&cri(), 0, false).numbered(1);
+        first.push(line("stderr", "P", "be").as_bytes(), 0, 0, &mut frames);
+        let head = line("stderr", "P", "gu");
+        let mut second = Framer::new(&cri(), head.len() as u64, false).numbered(2);
+        second.begin_within(Stream::Stderr, is_acked);
+        second.continue_from(&mut first);
+        second.skip_acked(head.as_bytes(), &mut frames);
+        let head = line("stderr", "F", "n") + &line("stdout", "F", "other");
+        let mut third = Framer::new(&cri(), head.len() as u64, false).numbered(3);
+        third.continue_from(&mut second);
+        third.skip_acked(head.as_bytes(), &mut frames);
+        assert_eq!(frames.records.len(), 0);
+        let next = line("stderr", "F", "next");
+        third.push(next.as_bytes(), 0, 0, &mut frames);
+        let [record] = &frames.records[..] else {
+            panic!("{is_acked}: {:?}", frames.records);
+        };
+        assert_eq!(frames.content(record, next.as_bytes()), b"next");
+        assert!(!record.flags.contains(Flags::TRUNCATED), "{is_acked}");
+    }
+}
+
 #[test]
 fn what_is_behind_a_acked_beginning_is_skipped_to_its_end() {
     let mut frames = Frames::default();
