@@ -175,10 +175,11 @@ impl Checkpointer {
 
     /// A pipeline was built that starts for the first time, and nothing is read yet: writes down that it has started, with
     /// what it leaves out.
-    pub(crate) fn started(&self, pipeline: &Pipeline) {
-        let mut writer = lock(&self.writer);
-        writer.collect_from(pipeline);
-        writer.write();
+    ///
+    /// # Errors
+    /// As at [`Idle::start`].
+    pub(crate) fn started(&self, pipeline: &Arc<Pipeline>) -> Result<(), Error> {
+        lock(&self.writer).save_first(std::slice::from_ref(pipeline))
     }
 
     /// Takes the last watermarks of a pipeline that has ended, and looks at it no more.

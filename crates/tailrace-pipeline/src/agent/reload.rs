@@ -266,7 +266,7 @@ impl Agent {
         let with = (&self.runtime, &self.faults);
         let built = self.around.build(opened, resumed, share, with)?;
         if first_start {
-            self.checkpointer.started(&built.pipeline);
+            self.checkpointer.started(&built.pipeline)?;
         }
         self.pipelines.add(Arc::clone(&built.pipeline));
         self.start_reading(built, certificates)

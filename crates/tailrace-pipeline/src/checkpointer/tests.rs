@@ -145,7 +145,7 @@ fn a_pipeline_that_is_added_has_not_started_before_what_it_leaves_out_is_known()
     assert!(bench.left_behind(&checkpointer).is_first_start("a"));
     let pipeline = bench.build();
     assert!(bench.left_behind(&checkpointer).is_first_start("a"));
-    checkpointer.started(&pipeline);
+    checkpointer.started(&pipeline).unwrap();
     let loaded = bench.left_behind(&checkpointer);
     assert!(!loaded.is_first_start("a"));
     assert_eq!(offsets(&loaded), left_out());

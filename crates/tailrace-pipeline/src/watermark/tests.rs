@@ -708,7 +708,9 @@ fn only_what_is_deleted_or_cut_is_gone_from_its_file() {
         tracker.read(slot, 30);
         tracker.framed_for_all(&[span(slot, 0, 30, 1)], &[head(slot, 30, None)]);
     };
-    ["stays", "renamed", "cut", "deleted"].into_iter().for_each(open);
+    ["stays", "renamed", "cut", "deleted"]
+        .into_iter()
+        .for_each(open);
     assert_eq!(tracker.undelivered_bytes(), (120, 0));
     assert_eq!(tracker.undelivered_gone_bytes(&[]), 0);
     fs::rename(path("renamed"), path("renamed.1")).unwrap();

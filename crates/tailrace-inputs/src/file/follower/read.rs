@@ -570,7 +570,7 @@ impl Follower {
         }
     }
 
-    fn close_for_idleness(&mut self, slot: u32) {
+    pub(super) fn close_for_idleness(&mut self, slot: u32) {
         self.close(slot);
         if let Some(file) = &mut self.files[slot as usize]
             && file.is_dormant()

@@ -65,12 +65,21 @@ impl Follower {
         let again = match self.serve_nothing(slot, events) {
             Ok(again) => {
                 self.recovered(slot);
+                self.close_if_read(slot);
                 again
             }
             Err(error) => self.failed(slot, &error),
         };
         if again {
             self.mark_ready(slot);
+        }
+    }
+
+    /// There may be more files than can be open, and the checkpoint is not written yet, which needs a descriptor too.
+    fn close_if_read(&mut self, slot: u32) {
+        let file = self.files[slot as usize].as_ref();
+        if file.is_some_and(|file| file.unread() == 0) {
+            self.close_for_idleness(slot);
         }
     }
 }
