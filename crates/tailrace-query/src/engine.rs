@@ -15,6 +15,7 @@ mod grouping_sets;
 mod hidden_nulls;
 mod join_keys;
 mod kept_texts;
+mod keys_as_bytes;
 mod memory;
 mod nullable_side;
 mod on_disk;
