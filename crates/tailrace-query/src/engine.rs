@@ -17,6 +17,7 @@ mod grouping_sets;
 mod hidden_nulls;
 mod join_keys;
 mod kept_texts;
+mod keys_as_bytes;
 mod memory;
 mod nullable_side;
 mod on_disk;
@@ -313,7 +314,6 @@ struct Tables {
 
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
-    written_windows(query)?;
     written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);
@@ -321,6 +321,7 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     written_out(query)?;
     order_names::of_the_result(query, &tables.columns)?;
     named(query);
+    written_windows(query)?;
     qualify(query);
     as_nth_values(query)?;
     as_decimals(query);

@@ -1,4 +1,5 @@
-//! Windows that are made of named ones: `OVER (w ORDER BY a)` with `WINDOW w AS (PARTITION BY b)`. DataFusion 55 leaves the name out.
+//! Windows that are made of named ones: `OVER (w ORDER BY a)` with `WINDOW w AS (PARTITION BY b)`. DataFusion 55 leaves the name out, and that of
+//! `OVER w` where it stands in QUALIFY or ORDER BY.
 //!
 //! As SQL has it (ISO 9075-2, 7.15), the window in brackets takes PARTITION BY from the named one, and its ORDER BY if it has none itself. A
 //! window with a frame lends itself to no other.
@@ -78,14 +79,22 @@ impl VisitorMut for Windows {
         let Expr::Function(called) = expr else {
             return ControlFlow::Continue(());
         };
-        let Some(WindowType::WindowSpec(spec)) = &mut called.over else {
+        let Some(known) = self.known.last().cloned() else {
             return ControlFlow::Continue(());
         };
-        if spec.window_name.is_none() {
-            return ControlFlow::Continue(());
+        match &mut called.over {
+            Some(WindowType::WindowSpec(spec)) => self.complete(spec, &known),
+            Some(over @ WindowType::NamedWindow(_)) => {
+                // DataFusion looks for its name in SELECT alone.
+                if let WindowType::NamedWindow(name) = &*over
+                    && let Some(spec) = named(name, &known)
+                {
+                    *over = WindowType::WindowSpec(spec.clone());
+                }
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Continue(()),
         }
-        let known = self.known.last().cloned().unwrap_or_default();
-        self.complete(spec, &known)
     }
 }
 

@@ -174,14 +174,14 @@ fn columns_and_rows_are_within_their_batch() {
     assert_eq!(PRINTED.load(Ordering::Relaxed), 0);
 }
 
-/// Each word in turn.
+/// One word in 65, each with another value in turn.
 #[test]
 fn no_word_of_a_file_is_a_panic_that_is_printed() {
     count_panics();
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let rows = of_many_types();
-    let mut count = 0;
+    let (mut count, mut refused) = (0, 0);
     for codec in [None, Some(LZ4.0), Some(ZSTD.0)] {
         for has_footer in [true, false] {
             let bytes = written(&rows, codec, has_footer);
@@ -189,11 +189,29 @@ fn no_word_of_a_file_is_a_panic_that_is_printed() {
                 let wrong = [i64::MAX, 1 << 40, -1, 0x0101_0101_0101_0101][count % 4];
                 let told = told(dir, "a.arrow", &with(&bytes, at, wrong));
                 assert!(!told.contains("panicked"), "{told}");
+                refused += usize::from(told.starts_with("DIR/a.arrow: "));
                 count += 1;
             }
         }
     }
+    assert!(refused > 0);
     assert_eq!(PRINTED.load(Ordering::Relaxed), 0);
+}
+
+/// A condition that fails within the reader is the query's fault.
+#[test]
+fn a_condition_that_fails_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 0]));
+    let rows = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let file = File::create(dir.join("n.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    let sql = "SELECT n FROM 'DIR/n.parquet' WHERE 10 / n > 3";
+    let error = ask(dir, sql, Options::default()).unwrap_err();
+    assert_eq!(error.message, "`10 / n` divides by zero");
 }
 
 /// The columns as Arrow has them are told in the footer, too.

@@ -693,6 +693,57 @@ fn long_rows_of_parquet_are_sorted_within_little_memory() {
     assert!(numbers(&rows).eq(0..12_000));
 }
 
+/// And rows that are shorter than their keys, by which they are compared.
+#[test]
+fn short_rows_are_sorted_by_several_keys_within_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let count = 60_000_i64;
+    let ids = || (0..count).map(|n| n * 7_919 % count);
+    let tens: Int64Array = ids().map(|n| (n < 50_000).then_some(n / 10)).collect();
+    let rows = RecordBatch::try_from_iter([
+        (
+            "n",
+            Arc::new(Int64Array::from_iter_values(ids())) as ArrayRef,
+        ),
+        ("k", Arc::new(tens)),
+    ]);
+    let rows = rows.unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    let path = path.display();
+    for (sql, expected) in [
+        ("SELECT n FROM 'FILE' ORDER BY k, n", count),
+        (
+            "SELECT n FROM 'FILE' ORDER BY -k DESC NULLS LAST, -n DESC LIMIT 50000",
+            50_000,
+        ),
+        (
+            "SELECT n FROM 'FILE' ORDER BY n >= 30000, n / 7, n % 7",
+            count,
+        ),
+        ("SELECT n FROM 'FILE' ORDER BY lpad(n::text, 9, '0')", count),
+        (
+            "SELECT n FROM (SELECT k, n, row_number() OVER (PARTITION BY k ORDER BY n) FROM 'FILE') ORDER BY k, n",
+            count,
+        ),
+        (
+            "SELECT n FROM (SELECT k, n FROM 'FILE' INTERSECT SELECT k, n FROM 'FILE') ORDER BY k IS NULL, n",
+            count,
+        ),
+    ] {
+        let options = Options {
+            memory_bytes: 2 << 20,
+            ..Options::default()
+        };
+        let found = ask(&sql.replace("FILE", &path.to_string()), &[], options);
+        let (rows, _) = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert!(numbers(&rows).eq(0..expected.cast_unsigned()), "{sql}");
+    }
+}
+
 fn numbers(rows: &str) -> impl Iterator<Item = u64> {
     rows.lines().map(|row| {
         let row: serde_json::Value = serde_json::from_str(row).unwrap();

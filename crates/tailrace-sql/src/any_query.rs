@@ -50,6 +50,9 @@ impl Visitor for Refused<'_> {
         let (what, hint) = match table {
             TableFactor::Table {
                 sample: Some(_), ..
+            }
+            | TableFactor::Derived {
+                sample: Some(_), ..
             } => (
                 "tables cannot be sampled",
                 "`WHERE random() < 0.1` keeps about a tenth of the rows",

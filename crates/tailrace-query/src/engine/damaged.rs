@@ -34,6 +34,9 @@ const OF_DATA: [&str; 5] = [
     "null_count",
 ];
 
+/// What Parquet's reader says where a condition fails, which is the query's.
+const OF_CONDITION: &str = "Error evaluating filter predicate";
+
 type Shared = Arc<dyn Any + Send + Sync>;
 
 /// A step that reads files says which are damaged.
@@ -174,7 +177,8 @@ fn of_panic(names: &str, panic: &str) -> DataFusionError {
 /// What a reader says of a file, with its name. What comes of the values stays as it is.
 fn of_reader(names: &str, error: DataFusionError) -> DataFusionError {
     let is_of_reader = match error.find_root() {
-        DataFusionError::ParquetError(_) => true,
+        // A condition is looked at within the reader.
+        DataFusionError::ParquetError(error) => !error.to_string().contains(OF_CONDITION),
         DataFusionError::ArrowError(error, _) => match &**error {
             ArrowError::IpcError(_)
             | ArrowError::IoError(..)

@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StructArray, make_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, GenericListArray, MapArray, OffsetSizeTrait,
+    StructArray, make_array,
+};
 use arrow::buffer::NullBuffer;
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -88,46 +91,67 @@ pub(super) fn nullable(ty: &DataType) -> DataType {
     }
 }
 
-/// The column with the type that [`nullable`] makes of its own.
-fn of_array(column: &ArrayRef) -> Result<ArrayRef> {
+/// Whether a column hides a NULL, at any depth.
+fn hides_null(column: &dyn Array) -> bool {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
-        if dictionary.values().null_count() == 0 {
-            return Ok(Arc::clone(column));
-        }
-        let parts = column.to_data().into_builder();
-        return Ok(make_array(parts.nulls(column.logical_nulls()).build()?));
+        return dictionary.values().null_count() > 0;
     }
     match column.data_type() {
-        DataType::Struct(_) => of_struct(column.as_struct()),
-        DataType::List(_)
-        | DataType::LargeList(_)
-        | DataType::FixedSizeList(..)
-        | DataType::Map(..) => {
-            let data = column.to_data();
-            let children = data.child_data().iter();
-            let children = children.map(|child| {
-                let child = make_array(child.clone());
-                Ok(of_child(column.data_type(), &child)?.to_data())
-            });
-            let children = children.collect::<Result<Vec<_>>>()?;
-            let ty = nullable(column.data_type());
-            let parts = data.into_builder().data_type(ty).child_data(children);
-            Ok(make_array(parts.build()?))
+        DataType::Struct(_) => {
+            let of = column.as_struct();
+            of.null_count() > 0 || of.columns().iter().any(|it| hides_null(it))
         }
-        _ => Ok(Arc::clone(column)),
+        DataType::List(_) => hides_null(column.as_list::<i32>().values()),
+        DataType::LargeList(_) => hides_null(column.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => hides_null(column.as_fixed_size_list().values()),
+        DataType::Map(..) => hides_null(column.as_map().entries()),
+        _ => false,
     }
 }
 
-/// The values of a list, or the entries of a map.
-fn of_child(parent: &DataType, child: &ArrayRef) -> Result<ArrayRef> {
-    let (DataType::Map(..), Some(entries)) = (parent, child.as_struct_opt()) else {
-        return of_array(child);
-    };
-    let DataType::Map(entry, _) = nullable(parent) else {
-        return of_array(child);
-    };
-    let DataType::Struct(fields) = entry.data_type().clone() else {
-        return of_array(child);
+/// The column with the type that [`nullable`] makes of its own.
+fn of_array(column: &ArrayRef) -> Result<ArrayRef> {
+    let ty = nullable(column.data_type());
+    if ty == *column.data_type() && !hides_null(column) {
+        return Ok(Arc::clone(column));
+    }
+    if let DataType::Dictionary(..) = ty {
+        let parts = column.to_data().into_builder();
+        return Ok(make_array(parts.nulls(column.logical_nulls()).build()?));
+    }
+    Ok(match ty {
+        DataType::Struct(_) => of_struct(column.as_struct())?,
+        DataType::List(of) => Arc::new(of_list(column.as_list::<i32>(), of)?),
+        DataType::LargeList(of) => Arc::new(of_list(column.as_list::<i64>(), of)?),
+        DataType::FixedSizeList(..) => {
+            let data = column.to_data();
+            let values = of_array(&make_array(data.child_data()[0].clone()))?;
+            let parts = data.into_builder().data_type(ty);
+            make_array(parts.child_data(vec![values.to_data()]).build()?)
+        }
+        DataType::Map(of, is_sorted) => {
+            let map = column.as_map();
+            let entries = of_entries(map.entries(), &of)?;
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            Arc::new(MapArray::try_new(of, offsets, entries, nulls, is_sorted)?)
+        }
+        _ => Arc::clone(column),
+    })
+}
+
+fn of_list<O: OffsetSizeTrait>(
+    list: &GenericListArray<O>,
+    of: FieldRef,
+) -> Result<GenericListArray<O>> {
+    let values = of_array(list.values())?;
+    let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+    Ok(GenericListArray::try_new(of, offsets, values, nulls)?)
+}
+
+/// The entries of a map, whose keys stay as they are.
+fn of_entries(entries: &StructArray, of: &Field) -> Result<StructArray> {
+    let DataType::Struct(fields) = of.data_type() else {
+        return Ok(entries.clone());
     };
     let columns = entries.columns().iter().enumerate();
     let columns = columns.map(|(at, column)| match at {
@@ -136,7 +160,7 @@ fn of_child(parent: &DataType, child: &ArrayRef) -> Result<ArrayRef> {
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let nulls = entries.nulls().cloned();
-    Ok(Arc::new(StructArray::try_new(fields, columns, nulls)?))
+    Ok(StructArray::try_new(fields.clone(), columns, nulls)?)
 }
 
 fn of_struct(column: &StructArray) -> Result<ArrayRef> {

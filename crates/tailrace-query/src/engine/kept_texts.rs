@@ -29,19 +29,21 @@ pub(super) fn of_first_rows(
         return Ok(Transformed::no(plan));
     };
     let same = |input: &Arc<dyn ExecutionPlan>| Arc::clone(input.properties());
-    let input = PassingExec::new("CopiedTextsExec", input, same, |rows| copied(&rows));
+    let input = PassingExec::new("CopiedTextsExec", input, same, |rows| {
+        copied(&rows, OTHERS_BYTES)
+    });
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     Ok(Transformed::yes(plan.replace_children(vec![input], keep)?))
 }
 
-/// The same rows, whose texts keep little of the texts of other batches.
-fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
+/// The same rows, whose texts keep no more than so many bytes of the texts of other batches.
+pub(super) fn copied(rows: &RecordBatch, others_bytes: usize) -> Result<RecordBatch> {
     let columns = rows
         .columns()
         .iter()
         .map(|column| match column.data_type() {
-            DataType::Utf8View => copied_views::<StringViewType>(column),
-            DataType::BinaryView => copied_views::<BinaryViewType>(column),
+            DataType::Utf8View => copied_views::<StringViewType>(column, others_bytes),
+            DataType::BinaryView => copied_views::<BinaryViewType>(column, others_bytes),
             _ => Arc::clone(column),
         });
     let columns: Vec<_> = columns.collect();
@@ -51,14 +53,14 @@ fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(rows.schema(), columns)?)
 }
 
-fn copied_views<T: ByteViewType>(column: &ArrayRef) -> ArrayRef {
+fn copied_views<T: ByteViewType>(column: &ArrayRef, others_bytes: usize) -> ArrayRef {
     let views: &GenericByteViewArray<T> = column.as_byte_view();
     // Arrays that were put together name a buffer several times.
     let mut buffers: Vec<_> = views.data_buffers().iter().collect();
     buffers.sort_unstable_by_key(|buffer| buffer.as_ptr());
     buffers.dedup_by_key(|buffer| buffer.as_ptr());
     let kept: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-    if kept <= OTHERS_BYTES || kept.saturating_sub(views.total_buffer_bytes_used()) <= OTHERS_BYTES
+    if kept <= others_bytes || kept.saturating_sub(views.total_buffer_bytes_used()) <= others_bytes
     {
         return Arc::clone(column);
     }
@@ -96,7 +98,7 @@ mod tests {
         let all: StringViewArray = (0..40_000).map(text).collect();
         let few = RecordBatch::try_from_iter([("text", Arc::new(all.slice(7, 2)) as ArrayRef)]);
         let few = few.unwrap();
-        let copied = copied(&few).unwrap();
+        let copied = copied(&few, OTHERS_BYTES).unwrap();
         assert_eq!(copied, few);
         let kept = copied.column(0).as_string_view().get_buffer_memory_size();
         assert!(kept < 1_000, "{kept}");
@@ -107,7 +109,7 @@ mod tests {
         let all: StringViewArray = (0..1_000).map(|row| Some(format!("{row:0>100}"))).collect();
         let few = RecordBatch::try_from_iter([("text", Arc::new(all.slice(7, 2)) as ArrayRef)]);
         let few = few.unwrap();
-        let copied = copied(&few).unwrap();
+        let copied = copied(&few, OTHERS_BYTES).unwrap();
         let at = |rows: &RecordBatch| rows.column(0).as_string_view().data_buffers()[0].as_ptr();
         assert_eq!(at(&copied), at(&few));
     }

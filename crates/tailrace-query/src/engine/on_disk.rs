@@ -17,6 +17,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::keys_as_bytes::of_keys;
 use crate::order::copied_before_waiting;
 
 /// First rows of a sort that are kept in memory all the same.
@@ -109,7 +110,8 @@ fn of_one_thread(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Exe
     }
     let whole = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()))
         .with_preserve_partitioning(sort.preserve_partitioning());
+    let whole = of_keys(Arc::new(whole))?.data;
     // Of each part; whoever merges the parts takes the first of all.
-    let first = LocalLimitExec::new(Arc::new(whole), rows);
+    let first = LocalLimitExec::new(whole, rows);
     Ok(Transformed::yes(Arc::new(first)))
 }

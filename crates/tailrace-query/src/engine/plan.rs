@@ -19,6 +19,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::partitions::{Ahead, Running, as_they_come, in_turn};
+use super::replaced::ReplacedExec;
 use super::{memory, on_disk};
 use crate::archive::{Archive, Files, Written};
 use crate::error::{Error, Ran, reads_lines};
@@ -251,7 +252,8 @@ fn sorts_numbers(plan: &dyn ExecutionPlan) -> bool {
         let mut fields = schema.fields().iter();
         fields.all(|field| field.data_type().primitive_width().is_some())
     };
-    (!plan.is::<SortExec>() || is_of_numbers(plan))
+    let is_sort = plan.is::<SortExec>() || plan.is::<ReplacedExec<SortExec>>();
+    (!is_sort || is_of_numbers(plan))
         && plan
             .children()
             .into_iter()

@@ -1,6 +1,6 @@
 //! The rules by which steps of a query are chosen: those of DataFusion 55, but for five of its faults, for steps that need too
-//! much (see [`super::distinct_texts`], [`super::few_groups`], [`super::sorted_numbers`] and [`super::kept_texts`]), and for files that
-//! are damaged (see [`super::damaged`]).
+//! much (see [`super::distinct_texts`], [`super::few_groups`], [`super::sorted_numbers`], [`super::keys_as_bytes`] and
+//! [`super::kept_texts`]), and for files that are damaged (see [`super::damaged`]).
 //!
 //! - A condition above a join is pushed down by the names of its columns, where a projection has two of one name: it may reach the
 //!   other table. The logical plan has moved conditions through joins before, rightly, so that nothing is left to be moved there.
@@ -29,8 +29,8 @@ use datafusion::physical_plan::joins::{
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::{
-    damaged, distinct_texts, few_groups, grouping_sets, kept_texts, nullable_side, sorted_numbers,
-    unions,
+    damaged, distinct_texts, few_groups, grouping_sets, kept_texts, keys_as_bytes, nullable_side,
+    sorted_numbers, unions,
 };
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -59,6 +59,7 @@ pub(super) fn rules() -> Vec<Rule> {
         step("distinct_texts", distinct_texts::of_distinct),
         step("few_groups", few_groups::of_groups),
         step("sorted_numbers", sorted_numbers::of_numbers),
+        step("keys_as_bytes", keys_as_bytes::of_keys),
         step("kept_texts", kept_texts::of_first_rows),
         // Other rules look at what reads the files.
         step("damaged_files", damaged::of_scan),

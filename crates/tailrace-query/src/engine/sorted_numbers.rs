@@ -19,11 +19,11 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::given::given;
+use super::keys_as_bytes::of_keys;
 use super::replaced::ReplacedExec;
 use numbers::{are_numbers, are_there, bytes_for, numbers_in_order};
 
-/// As many bytes are put in order at once, and at most an eighth of what a query may use; what is more is DataFusion's, which goes on on
-/// disk.
+/// As many bytes are put in order at once, and at most an eighth of what a query may use; what is more goes on on disk.
 const AT_ONCE_BYTES: usize = 256 << 20;
 
 /// Replaces such a sort. Comes after all other rules, which know the sort.
@@ -56,8 +56,8 @@ fn execute(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// The rows in order, the first one first where rows are equal. Rows that are too many for it, or of which one lacks a key, go through
-/// DataFusion's sort as they came.
+/// The rows in order, the first one first where rows are equal. Rows that are too many for it, or of which one lacks a key, are
+/// sorted like others as they came.
 async fn sorted(
     order: LexOrdering,
     mut input: SendableRecordBatchStream,
@@ -82,7 +82,8 @@ async fn sorted(
                 (batch, bytes)
             });
             let rows = given(batches.collect(), input, memory)?;
-            return SortExec::new(order, rows).execute(0, task);
+            let sort = of_keys(Arc::new(SortExec::new(order, rows)))?.data;
+            return sort.execute(0, task);
         }
     }
     drop(input);

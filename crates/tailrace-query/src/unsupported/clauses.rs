@@ -12,7 +12,7 @@ use tailrace_sql::walk::walk;
 use crate::error::{Error, place_of, word_in};
 
 /// Aggregates that take every value where DISTINCT is asked for.
-const OF_ALL_VALUES: [&str; 18] = [
+const OF_ALL_VALUES: [&str; 17] = [
     "approx_median",
     "approx_percentile_cont",
     "approx_percentile_cont_with_weight",
@@ -21,7 +21,6 @@ const OF_ALL_VALUES: [&str; 18] = [
     "covar_pop",
     "covar_samp",
     "nth_value",
-    "quantile_cont",
     "regr_avgx",
     "regr_avgy",
     "regr_count",
@@ -130,10 +129,10 @@ impl Clauses<'_> {
             return None;
         };
         let name = part.as_ident()?.value.to_ascii_lowercase();
-        let is_of_rows = self.state.aggregate_functions().contains_key(&name)
-            || self.state.window_functions().contains_key(&name);
-        if is_of_rows {
-            let is_refused = is_distinct(called) && OF_ALL_VALUES.contains(&name.as_str());
+        let is_aggregate = self.state.aggregate_functions().contains_key(&name);
+        if is_aggregate || self.state.window_functions().contains_key(&name) {
+            let takes_all = !is_aggregate || OF_ALL_VALUES.contains(&name.as_str());
+            let is_refused = is_distinct(called) && takes_all;
             return is_refused.then(|| Error {
                 place: place_of(&called.name),
                 hint: Some(
