@@ -16,7 +16,7 @@ use crate::error::{Error, place_of};
 ///
 /// # Errors
 ///
-/// The window of one has a name, so that it cannot be given a frame; or how many rows further one looks is not known.
+/// How many rows further one looks is not known.
 pub(crate) fn as_nth_values(query: &mut ast::Query) -> Result<(), Error> {
     let mut error = None;
     let _ = expressions_mut(query, &mut |expr| {
@@ -31,21 +31,15 @@ pub(crate) fn as_nth_values(query: &mut ast::Query) -> Result<(), Error> {
                 return ControlFlow::Break(());
             }
         };
-        match &mut called.over {
-            Some(WindowType::WindowSpec(window)) if window.window_name.is_none() => {
-                let unbounded = WindowFrameBound::Following(None);
-                window.window_frame = Some(WindowFrame {
-                    units: WindowFrameUnits::Rows,
-                    start_bound: WindowFrameBound::Following(Some(Box::new(number("1")))),
-                    end_bound: Some(unbounded),
-                });
-            }
-            Some(_) => {
-                error = Some(refused(called));
-                return ControlFlow::Break(());
-            }
-            None => return ControlFlow::Continue(()),
-        }
+        // Windows with names are written out; what is left has the name of none.
+        let Some(WindowType::WindowSpec(window)) = &mut called.over else {
+            return ControlFlow::Continue(());
+        };
+        window.window_frame = Some(WindowFrame {
+            units: WindowFrameUnits::Rows,
+            start_bound: WindowFrameBound::Following(Some(Box::new(number("1")))),
+            end_bound: Some(WindowFrameBound::Following(None)),
+        });
         called.name = ObjectName::from(vec![Ident::new("nth_value")]);
         let FunctionArguments::List(list) = &mut called.args else {
             return ControlFlow::Continue(());
@@ -163,14 +157,6 @@ fn unnamed(expr: Expr) -> FunctionArg {
 
 fn number(text: &str) -> Expr {
     Expr::value(Value::Number(text.to_owned(), false))
-}
-
-fn refused(called: &Function) -> Error {
-    Error {
-        place: place_of(called),
-        hint: Some("write the window itself behind OVER".to_owned()),
-        ..Error::usage("lead with IGNORE NULLS of more than one row needs a window without a name")
-    }
 }
 
 fn unknown(called: &Function) -> Error {
