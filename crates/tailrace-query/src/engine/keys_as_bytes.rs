@@ -1,15 +1,17 @@
 //! Sorts of rows that may not fit into memory, by several keys or a computed one. DataFusion 55 has twice the bytes of rows that it sorts
 //! reserved. Before it writes them to disk, it merges them by copies of their keys, which are longer than short rows: the sort then ends
-//! where it was to go on on disk. Here the keys are made bytes of a column before, which is counted with the rows and compared as it
-//! is.
+//! where it was to go on on disk. Here the keys are made bytes before, in the place of their columns, which are counted with the rows and
+//! compared as they are.
+
+mod bytes;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt64Array};
+use arrow::array::UInt64Array;
 use arrow::compute::{SortOptions, take_record_batch};
-use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
-use arrow::row::{RowConverter, SortField};
+use arrow::row::RowConverter;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
@@ -24,6 +26,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::given::given;
 use super::kept_texts::copied;
 use super::replaced::ReplacedExec;
+use bytes::{Bytes, fields, is_plain, keys};
 
 /// A part of what each thread may use. Rows that need less fit whatever their keys are, and are left to DataFusion.
 const PART: usize = 4;
@@ -52,25 +55,7 @@ fn is_compared_in_place(order: &LexOrdering, schema: &Schema) -> Result<bool> {
     let [key] = &order[..] else {
         return Ok(false);
     };
-    let ty = key.expr.data_type(schema)?;
-    let is_text = matches!(
-        ty,
-        DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-    );
-    Ok(key.expr.is::<Column>() && (ty.is_primitive() || is_text))
-}
-
-fn fields(order: &LexOrdering, schema: &Schema) -> Result<Vec<SortField>> {
-    let fields = order.iter().map(|key| {
-        let ty = key.expr.data_type(schema)?;
-        Ok(SortField::new_with_options(ty, key.options))
-    });
-    fields.collect()
+    Ok(key.expr.is::<Column>() && is_plain(&key.expr.data_type(schema)?))
 }
 
 fn execute(
@@ -114,7 +99,7 @@ async fn sorted(
         let bytes = if fits { more } else { 0 };
         batches.push((batch, bytes));
         if !fits {
-            return by_bytes(&order, &given(batches, input, memory)?, task);
+            return by_bytes(order, &given(batches, input, memory)?, task);
         }
     }
     let ended = Box::pin(EmptyRecordBatchStream::new(input.schema()));
@@ -130,46 +115,28 @@ fn bytes_for(batch: &RecordBatch, order: &LexOrdering) -> Result<usize> {
     Ok(bytes)
 }
 
-fn keys(batch: &RecordBatch, order: &LexOrdering) -> Result<Vec<ArrayRef>> {
-    let keys = order.iter();
-    let keys = keys.map(|key| Ok(key.evaluate_to_sort_column(batch)?.values));
-    keys.collect()
-}
-
-/// Rows in the order of their keys, which are the bytes of another column meanwhile.
+/// Rows in the order of their keys, which are bytes meanwhile.
 fn by_bytes(
-    order: &LexOrdering,
+    order: LexOrdering,
     rows: &Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
 ) -> Result<SendableRecordBatchStream> {
-    let schema = rows.schema();
-    let columns = schema.fields().len();
-    let converter = RowConverter::new(fields(order, &schema)?)?;
-    let key = Arc::new(Field::new("key", DataType::Binary, false));
-    let with_key = schema.fields().iter().cloned().chain([key]);
-    let with_key =
-        Schema::new_with_metadata(with_key.collect::<Fields>(), schema.metadata().clone());
-    let with_key = Arc::new(with_key);
-    let (key_of, to) = (order.clone(), Arc::clone(&with_key));
+    let bytes = Arc::new(Bytes::new(order, rows.schema())?);
+    let key = PhysicalSortExpr::new(Arc::new(bytes.column()), SortOptions::new(false, false));
     let rows_max = task.session_config().batch_size().max(1);
     let input = rows.execute(0, Arc::clone(&task))?;
     let input = input.map_ok(move |batch| stream::iter(parts(batch, rows_max)));
-    let input = input.try_flatten().map(move |part| {
-        let part = part?;
-        let rows = converter.convert_columns(&keys(&part, &key_of)?)?;
-        let mut all = part.columns().to_vec();
-        all.push(Arc::new(rows.try_into_binary()?));
-        Ok(RecordBatch::try_new(Arc::clone(&to), all)?)
-    });
-    let input = Box::pin(RecordBatchStreamAdapter::new(with_key, input));
+    let made = Arc::clone(&bytes);
+    let input = input.try_flatten().map(move |part| made.made(&part?));
+    let input = RecordBatchStreamAdapter::new(Arc::clone(bytes.sorted()), input);
     let memory = MemoryConsumer::new("SortedKeysExec").register(task.memory_pool());
-    let key = Arc::new(Column::new("key", columns));
-    let key = PhysicalSortExpr::new(key, SortOptions::new(false, false));
-    let sort = SortExec::new([key].into(), given(Vec::new(), input, memory)?);
-    let without_key: Vec<usize> = (0..columns).collect();
+    let sort = SortExec::new([key].into(), given(Vec::new(), Box::pin(input), memory)?);
     let sorted = sort.execute(0, task)?;
-    let sorted = sorted.map(move |batch| Ok(batch?.project(&without_key)?));
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, sorted)))
+    let sorted = sorted.map(move |batch| bytes.undone(&batch?));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(
+        rows.schema(),
+        sorted,
+    )))
 }
 
 /// Copies of so many rows of a batch each: one part waits in memory on its own, which a slice would not.

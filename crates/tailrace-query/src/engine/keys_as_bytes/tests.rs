@@ -1,6 +1,6 @@
 //! Rows in order, beside the order of arrow's comparison of columns.
 
-use arrow::array::{BooleanArray, Int64Array, StringArray, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array};
 use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices};
 use proptest::prelude::*;
 
