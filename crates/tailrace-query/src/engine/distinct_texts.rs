@@ -18,10 +18,10 @@ use datafusion::physical_plan::aggregates::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 
 use super::given::given;
-use super::replaced::ReplacedExec;
+use super::replaced::{ReplacedExec, found_by};
 use texts::Texts;
 
 /// An eighth of what a query may use is for the texts of all its partitions; what is more is DataFusion's, which copies those that there
@@ -72,8 +72,7 @@ fn execute(
         _ => usize::MAX,
     };
     let rows = distinct(texts, group.as_final(), memory, bytes_max, task);
-    let rows = stream::once(rows).try_flatten();
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    Ok(found_by(rows, schema))
 }
 
 /// The column of texts that is in the batches, or that they give.

@@ -21,10 +21,10 @@ use datafusion::physical_plan::aggregates::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 
 use super::given::given;
-use super::replaced::ReplacedExec;
+use super::replaced::{ReplacedExec, found_by};
 use groups::{COLUMNS_MAX, Groups};
 use numbers::has_numbers;
 
@@ -73,8 +73,7 @@ fn execute(
     let groups = Groups::new(aggregate)?;
     let schema = aggregate.schema();
     let rows = grouped(groups, Step::of(aggregate), input, memory, task);
-    let rows = stream::once(rows).try_flatten();
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    Ok(found_by(rows, schema))
 }
 
 /// The groups. If they are not few, DataFusion's step goes on with those that there are.

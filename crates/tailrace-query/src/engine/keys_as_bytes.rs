@@ -25,7 +25,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::given::given;
 use super::kept_texts::copied;
-use super::replaced::ReplacedExec;
+use super::replaced::{ReplacedExec, found_by};
 use bytes::{Bytes, fields, is_plain, keys};
 
 /// A part of what each thread may use. Rows that need less fit whatever their keys are, and are left to DataFusion.
@@ -72,8 +72,7 @@ fn execute(
     let input = sort.input().execute(partition, Arc::clone(&task))?;
     let schema = input.schema();
     let rows = sorted(sort.expr().clone(), input, memory, task);
-    let rows = stream::once(rows).try_flatten();
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    Ok(found_by(rows, schema))
 }
 
 /// The rows in order: those that certainly fit by their keys, others by the bytes of these.

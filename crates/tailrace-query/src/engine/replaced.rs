@@ -3,15 +3,27 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::stream::{self, TryStreamExt};
 
 /// Runs a step's partition.
 pub(super) type Run<T> = fn(&T, usize, Arc<TaskContext>) -> Result<SendableRecordBatchStream>;
+
+/// The rows that a future finds, once somebody asks for the first of them.
+pub(super) fn found_by(
+    rows: impl Future<Output = Result<SendableRecordBatchStream>> + Send + 'static,
+    schema: SchemaRef,
+) -> SendableRecordBatchStream {
+    let rows = stream::once(rows).try_flatten();
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
 
 /// Takes the place of a step of type `T`.
 pub(super) struct ReplacedExec<T> {

@@ -16,11 +16,11 @@ use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 
 use super::given::given;
 use super::keys_as_bytes::of_keys;
-use super::replaced::ReplacedExec;
+use super::replaced::{ReplacedExec, found_by};
 use numbers::{are_numbers, are_there, bytes_for, numbers_in_order};
 
 /// As many bytes are put in order at once, and at most an eighth of what a query may use; what is more goes on on disk.
@@ -52,8 +52,7 @@ fn execute(
     let input = sort.input().execute(partition, Arc::clone(&task))?;
     let schema = input.schema();
     let rows = sorted(sort.expr().clone(), input, memory, task);
-    let rows = stream::once(rows).try_flatten();
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    Ok(found_by(rows, schema))
 }
 
 /// The rows in order, the first one first where rows are equal. Rows that are too many for it, or of which one lacks a key, are

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::{AsArray, UInt32Array};
+use arrow::compute::{
+    SortColumn, SortOptions, concat_batches, lexsort_to_indices, take_record_batch,
+};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
@@ -100,4 +104,29 @@ pub(super) fn run(
     });
     assert_eq!(pool.reserved(), 0);
     batches
+}
+
+/// Checks that rows are those of `all`, each once and none torn apart, in the order of arrow's comparison of columns. The last column has
+/// the numbers of the rows.
+pub(super) fn assert_in_order(
+    sorted: &[RecordBatch],
+    all: &RecordBatch,
+    keys: &[(usize, SortOptions)],
+) {
+    let columns = keys.iter().map(|(column, options)| SortColumn {
+        values: Arc::clone(all.column(*column)),
+        options: Some(*options),
+    });
+    let order = lexsort_to_indices(&columns.collect::<Vec<_>>(), None).unwrap();
+    let expected = take_record_batch(all, &order).unwrap();
+    let sorted = concat_batches(&all.schema(), sorted).unwrap();
+    for (column, _) in keys {
+        assert_eq!(sorted.column(*column), expected.column(*column));
+    }
+    let numbers = sorted.column(all.num_columns() - 1);
+    let numbers: &UInt32Array = numbers.as_primitive();
+    assert_eq!(take_record_batch(all, numbers).unwrap(), sorted);
+    let mut known = numbers.values().to_vec();
+    known.sort_unstable();
+    assert_eq!(known, (0..all.num_rows() as u32).collect::<Vec<_>>());
 }
