@@ -167,10 +167,12 @@ impl Chains {
         self.all().iter().map(|chain| &chain.pieces[..])
     }
 
-    /// Skips or gives out the chains from earlier sources that are acknowledged or have ended; `again` has read on.
+    /// Skips or gives out the chains from earlier sources that are acknowledged or have ended; `again` has read on, up to where this
+    /// source is read from if it `is_whole`.
     pub(crate) fn skip_acked(
         &mut self,
         again: &Chains,
+        is_whole: bool,
         outcome: impl Fn(&Piece) -> ChainOutcome,
         flags: Flags,
         out: &mut Frames,
@@ -191,8 +193,12 @@ impl Chains {
                 }
             }
             if let Some(read_on) = read_on.filter(|read_on| read_on.pieces.is_empty()) {
-                // What began in the source before, or in one before that, ended there.
-                chain.rest = read_on.rest;
+                // What began in the source before, or in one before that, ended there. Of what ends behind, nobody knows: a record
+                // that is whole may be marked, but none is skipped.
+                chain.rest = match read_on.rest {
+                    Some(Rest::Acked) if !is_whole => Some(Rest::Truncated),
+                    rest => rest,
+                };
             }
             chain.discarding = read_on.is_some_and(|chain| chain.discarding);
             chain.began_before = chain.discarding;

@@ -36,8 +36,10 @@ impl Framer {
         if let Some(joins) = &mut self.joins {
             joins.skip_acked(outcome, out);
         }
+        let is_whole = head.len() as u64 >= self.offset;
+        let chains = &again.framer.chains;
         self.chains
-            .skip_acked(&again.framer.chains, outcome, self.flags, out);
+            .skip_acked(chains, is_whole, outcome, self.flags, out);
     }
 }
 

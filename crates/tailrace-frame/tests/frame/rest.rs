@@ -194,6 +194,26 @@ fn a_record_that_ended_two_files_after_it_began_is_not_taken_for_the_next_one() 
     }
 }
 
+/// The same, where the end lies behind what is read of the third one again.
+#[test]
+fn a_record_is_not_skipped_for_one_whose_end_is_not_read_again() {
+    let mut frames = Frames::default();
+    let mut second = Framer::new(&cri(), 0, false).numbered(2);
+    second.begin_within(Stream::Stderr, true);
+    let head = line("stdout", "F", "other");
+    let end = line("stderr", "F", "end");
+    let offset = (head.len() + end.len()) as u64;
+    let mut third = Framer::new(&cri(), offset, false).numbered(3);
+    third.continue_from(&mut second);
+    third.skip_acked(head.as_bytes(), &mut frames);
+    let next = line("stderr", "F", "next");
+    third.push(next.as_bytes(), 0, 0, &mut frames);
+    let [record] = &frames.records[..] else {
+        panic!("{:?}", frames.records);
+    };
+    assert_eq!(frames.content(record, next.as_bytes()), b"next");
+}
+
 #[test]
 fn what_is_behind_a_acked_beginning_is_skipped_to_its_end() {
     let mut frames = Frames::default();

@@ -70,7 +70,10 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Those of a message that has so long a body. `None`: it is damaged.
+    /// Those of a message that has so long a body.
+    ///
+    /// # Errors
+    /// One of them is longer than the body.
     pub(super) fn of(message: &Message<'_>, body: u64) -> Result<Buffers> {
         let mut parts = Vec::new();
         let Some(batch) = batch_of(message) else {
