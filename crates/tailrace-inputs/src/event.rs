@@ -175,6 +175,8 @@ pub enum ProblemKind {
     Permission,
     /// It cannot be read for another reason.
     Read,
+    /// The input cannot be read any further: what follows is not seen, as if it had ended here.
+    Broken,
     /// Something that whoever runs the agent should know.
     Notice,
 }

@@ -1,5 +1,7 @@
 //! Texts that a record must hold to meet a condition: what the query's analysis finds and the scan searches for.
 
+use crate::json::not_finite;
+
 /// Texts of which a record must hold at least one, as it is written or with escapes, in what JSON means by its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needles {
@@ -63,12 +65,41 @@ impl Needle {
     }
 }
 
-/// Whether this may be the text of a value that is no string: a number, `true`, `false`, `null`, an object, an array.
+/// Whether this may be the text of a value that is no string: a number, also one that is not finite, `true`, `false`,
+/// `null`, an object, an array.
 fn may_stand_bare(text: &str) -> bool {
     let number = text.bytes().any(|byte| byte.is_ascii_digit())
         && text
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     let container = text.trim_start().starts_with(['{', '[']);
-    number || container || matches!(text, "true" | "false" | "null")
+    let not_finite = not_finite(text.as_bytes()).is_some_and(|(_, len)| len == text.len());
+    number || not_finite || container || matches!(text, "true" | "false" | "null")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_what_must_be_a_string_is_searched_with_its_quotes() {
+        for text in [
+            "7",
+            "-1.5e3",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            "true",
+            "false",
+            "null",
+            "{}",
+            "[1]",
+        ] {
+            assert!(!Needle::whole(text).unwrap().quoted, "{text}");
+        }
+        for text in ["nan", "NaN ", "NaNs", "+Infinity", "e", "1a", "True", "x"] {
+            assert!(Needle::whole(text).unwrap().quoted, "{text}");
+        }
+    }
 }

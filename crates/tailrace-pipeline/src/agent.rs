@@ -8,6 +8,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -121,6 +122,8 @@ pub struct Summary {
     pub undelivered_gone_bytes: u64,
     /// Bytes of inputs that cannot be read again with records that are not acknowledged.
     pub lost_bytes: u64,
+    /// An input could not be read to its end, and cannot be opened again.
+    pub is_broken: bool,
     /// The agent ended because of a bug.
     pub fault: bool,
 }
@@ -597,6 +600,7 @@ impl View {
             undelivered_bytes: 0,
             undelivered_gone_bytes: 0,
             lost_bytes: 0,
+            is_broken: false,
             fault,
         };
         let mut queued_bytes = 0;
@@ -608,6 +612,7 @@ impl View {
             summary.undelivered_bytes += files + queued;
             summary.undelivered_gone_bytes += pipeline.tracker.undelivered_gone_bytes(&stored);
             summary.lost_bytes += others;
+            summary.is_broken |= pipeline.broken.load(Ordering::Relaxed);
         }
         if summary.lost_bytes > 0 {
             error!(

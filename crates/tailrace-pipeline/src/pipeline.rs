@@ -184,6 +184,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         reasons: Arc::clone(around.reasons),
         metrics,
         stopping: AtomicBool::new(false),
+        broken: AtomicBool::new(false),
         waiting,
         credit,
         queues,

@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: PipelineMetrics,
     /// Set once: readers end after the batch they fill.
     pub(crate) stopping: AtomicBool,
+    /// Set once: an input could not be read to its end.
+    pub(crate) broken: AtomicBool,
     pub(crate) waiting: Arc<Readers>,
     pub(crate) credit: Arc<Credit>,
     pub(crate) queues: Queues,

@@ -247,6 +247,11 @@ impl TableProvider for ParquetTable {
         let groups = FileGroup::new(files).split_files(threads(session));
         let mut options = TableParquetOptions::default();
         options.global = session.config().options().execution.parquet.clone();
+        // Conditions are met while Parquet is decoded, and of the other columns only the rows that are left are. Where there
+        // are no others, that would decode the same columns twice.
+        let names = |at: &usize| table_schema.field(*at).name().as_str();
+        options.global.pushdown_filters = !projection
+            .is_some_and(|columns| are_of_conditions(columns.iter().map(names), &others));
         let runtime = session.runtime_env();
         let cache = runtime.cache_manager.get_file_metadata_cache();
         let reader =
@@ -271,6 +276,12 @@ impl TableProvider for ParquetTable {
             .build();
         Ok(DataSourceExec::from_data_source(config))
     }
+}
+
+/// Whether the conditions read each of these columns.
+fn are_of_conditions<'c>(mut columns: impl Iterator<Item = &'c str>, conditions: &[Expr]) -> bool {
+    let read: Vec<_> = conditions.iter().flat_map(Expr::column_refs).collect();
+    columns.all(|name| read.iter().any(|column| column.name() == name))
 }
 
 /// What is known of all rows of some files.

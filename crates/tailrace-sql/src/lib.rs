@@ -18,6 +18,7 @@ mod error;
 mod types;
 pub mod walk;
 
+mod copies;
 mod dialect;
 mod parse;
 

@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
+use crate::copies::too_many;
 use crate::dialect::LogsDialect;
 use crate::error::{Error, Position, Positions};
 
@@ -86,6 +87,14 @@ pub(crate) fn one_query(sql: &str, places: &Positions) -> Result<Query, Error> {
             .error(ONLY_SELECT)
             .with_hint(hint));
     };
+    if let Some(large) = too_many(&query) {
+        let error = places.of(large.span()).error(
+            "the expression is too large when it is written out: its parts stand in it twice at each level",
+        );
+        return Err(error.with_hint(
+            "write `coalesce(a, b, c)` for `coalesce(coalesce(a, b), c)`, and nest BETWEEN, IN and coalesce less",
+        ));
+    }
     Ok(*query)
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     notify.stopping();
     telemetry.end();
     drop((admin, tap));
-    if summary.fault || summary.lost_bytes > 0 {
+    if summary.fault || summary.lost_bytes > 0 || summary.is_broken {
         return Err(anyhow!("the agent did not end well; its log says why").into());
     }
     match summary.undelivered_bytes {

@@ -36,7 +36,7 @@ pub use check::{CheckedSegment, SegmentState, check};
 
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
-use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
+use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::watch::Waker;
 use crate::identity::FileId;
 use crate::input::Stored;
@@ -206,8 +206,8 @@ impl QueueReader {
     }
 
     fn report_problems(&mut self, events: &mut Vec<FileEvent>) {
-        let problem = |message| FileEvent::Problem {
-            kind: ProblemKind::Notice,
+        let problem = |(kind, message)| FileEvent::Problem {
+            kind,
             path: PathBuf::from("stdin"),
             message,
         };

@@ -118,7 +118,7 @@ impl<R: Read> StdinReader<R> {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => {
                 events.push(FileEvent::Problem {
-                    kind: ProblemKind::Read,
+                    kind: ProblemKind::Broken,
                     path: PathBuf::from("stdin"),
                     message: format!("cannot be read: {e}; it is taken as ended"),
                 });

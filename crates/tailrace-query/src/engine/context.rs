@@ -47,8 +47,6 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_information_schema(false);
     let settings = config.options_mut();
     settings.sql_parser.enable_ident_normalization = false;
-    // Conditions are met while Parquet is decoded: of the other columns only those rows are.
-    settings.execution.parquet.pushdown_filters = true;
     settings.execution.parquet.reorder_filters = true;
     // It panics at NaN, or gives it several times.
     settings.optimizer.enable_topk_aggregation = false;

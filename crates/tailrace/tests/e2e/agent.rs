@@ -309,6 +309,24 @@ fn stdin_is_read_to_its_end_and_shown_on_stdout() {
     assert_eq!(rows, expected);
 }
 
+#[test]
+fn standard_input_that_cannot_be_read_to_its_end_is_a_failure() {
+    for queue in ["memory", "disk"] {
+        let bench = Bench::new();
+        let config = bench.config(&format!(
+            "pipelines:\n  pipe:\n    input: {{type: stdin, queue: {{type: {queue}}}}}\n    \
+             output: {{type: stdout}}\n"
+        ));
+        let directory = std::fs::File::open(bench.path("")).unwrap();
+        let mut command = tailrace();
+        command.args(["run", "-c"]).arg(config).stdin(directory);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{queue}: {said}");
+        assert!(said.contains("it is taken as ended"), "{queue}: {said}");
+    }
+}
+
 /// As `tailrace run | head -1`.
 #[test]
 fn when_nobody_reads_the_standard_output_the_agent_ends_and_the_next_start_continues() {

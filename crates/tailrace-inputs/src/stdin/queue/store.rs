@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::segment::{self, Content, Damage, HEADER_BYTES, Named, SegmentId};
 use crate::error::{Error, Kind};
+use crate::event::ProblemKind;
 
 /// The files of a queue.
 #[derive(Debug)]
@@ -46,8 +47,8 @@ struct State {
     ended: bool,
     /// Nobody shall wait for room any more.
     is_closed: bool,
-    /// What is wrong with the disk, not reported yet.
-    problems: Vec<String>,
+    /// What is wrong with the disk or the stream, not reported yet.
+    problems: Vec<(ProblemKind, String)>,
     /// The bytes that could not be written at the end.
     lost_bytes: u64,
 }
@@ -136,7 +137,7 @@ impl Store {
             }
             state.used_bytes -= file_bytes;
             let message = format!("the damaged segment {name} is deleted to make room");
-            state.problems.push(message);
+            state.problems.push((ProblemKind::Notice, message));
         }
         let room = self.bytes_max.saturating_sub(state.used_bytes + wanted);
         usize::try_from(room).unwrap_or(usize::MAX)
@@ -197,8 +198,8 @@ impl Store {
         state.lost_bytes = lost_bytes;
     }
 
-    pub(crate) fn problem(&self, message: String) {
-        self.lock().problems.push(message);
+    pub(crate) fn problem(&self, kind: ProblemKind, message: String) {
+        self.lock().problems.push((kind, message));
     }
 
     // === for the reader ===
@@ -254,7 +255,7 @@ impl Store {
                 let message = format!(
                     "the acknowledged segment {name} cannot be deleted: {error}; the next start does it"
                 );
-                state.problems.push(message);
+                state.problems.push((ProblemKind::Notice, message));
             }
             _ => state.used_bytes -= segment.file_bytes,
         }
@@ -282,7 +283,7 @@ impl Store {
     }
 
     /// What is wrong, reported once.
-    pub(crate) fn take_problems(&self) -> Vec<String> {
+    pub(crate) fn take_problems(&self) -> Vec<(ProblemKind, String)> {
         std::mem::take(&mut self.lock().problems)
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::segment::SegmentId;
 use super::store::Store;
+use crate::event::ProblemKind;
 use crate::file::watch::{Waker, Woken};
 use crate::identity::ends_in_line;
 
@@ -140,7 +141,7 @@ impl<R: Read + AsFd> Writer<R> {
             }
             Err(error) => {
                 let message = format!("cannot be read: {error}; it is taken as ended");
-                self.store.problem(message);
+                self.store.problem(ProblemKind::Broken, message);
                 false
             }
         }
@@ -154,10 +155,11 @@ impl<R: Read + AsFd> Writer<R> {
         let is_due = |reported_at: Instant| reported_at.elapsed() >= TELL_EVERY;
         if self.reported_at.is_none_or(is_due) {
             self.reported_at = Some(Instant::now());
-            self.store.problem(format!(
+            let message = format!(
                 "the queue cannot be written: {error}; standard input waits until it can: make room in data_dir, \
                  or make it writable"
-            ));
+            );
+            self.store.problem(ProblemKind::Notice, message);
             self.readers_waker.wake();
         }
         self.waker.wait(None, Instant::now() + IDLE_WAIT);

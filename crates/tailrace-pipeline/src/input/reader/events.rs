@@ -1,6 +1,7 @@
 //! What a reader does with an event of its input: slots, counts, reports, and what a worker must know of it.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tailrace_inputs::{FileEvent, LossReason, ProblemKind, SourceId};
@@ -264,7 +265,10 @@ impl Reader {
                 self.note_reason(ReasonKind::Denied, path, message);
                 self.problems[0].due(now)
             }
-            ProblemKind::Read => {
+            ProblemKind::Read | ProblemKind::Broken => {
+                if kind == ProblemKind::Broken {
+                    self.shared.broken.store(true, Ordering::Relaxed);
+                }
                 metrics.read_errors.inc();
                 self.note_reason(ReasonKind::ReadError, path, message);
                 self.problems[1].due(now)
