@@ -14,6 +14,7 @@ use super::rules::rules;
 use super::{Options, checked, clock_times, join_keys, memory, zeros};
 use crate::aggregates::mended;
 use crate::footers;
+use crate::one_nan;
 use crate::several_kinds::as_texts;
 
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
@@ -92,6 +93,7 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_analyzer_rule(Arc::new(as_texts()))
         .with_analyzer_rule(Arc::new(checked::rule()))
         .with_analyzer_rule(Arc::new(clock_times::rule()))
+        .with_analyzer_rule(Arc::new(one_nan::rule()))
         .with_analyzer_rule(Arc::new(zeros::rule()));
     for rule in mending_rules() {
         state = state.with_analyzer_rule(rule);
