@@ -1,6 +1,7 @@
 //! Aggregates of DataFusion 55 that are mended: they take the place of those with their names.
 
 mod extremes;
+mod nan;
 mod queue;
 mod totals;
 
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::correlation::corr_udaf;
+use datafusion::functions_aggregate::covariance::{covar_pop_udaf, covar_samp_udaf};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
@@ -23,7 +26,7 @@ use datafusion::logical_expr::{
 use queue::Wanted;
 
 /// The mended aggregates.
-pub(crate) fn mended() -> [AggregateUDF; 8] {
+pub(crate) fn mended() -> [AggregateUDF; 11] {
     let variance = |is_sample, is_root| Mend::Window(Wanted::Variance { is_sample, is_root });
     [
         (min_udaf(), Mend::Extremes { is_max: false }),
@@ -34,6 +37,9 @@ pub(crate) fn mended() -> [AggregateUDF; 8] {
         (var_pop_udaf(), variance(false, false)),
         (stddev_udaf(), variance(true, true)),
         (stddev_pop_udaf(), variance(false, true)),
+        (corr_udaf(), Mend::Nan),
+        (covar_samp_udaf(), Mend::Nan),
+        (covar_pop_udaf(), Mend::Nan),
     ]
     .map(|(known, mend)| AggregateUDF::new_from_impl(Mended { known, mend }))
 }
@@ -45,7 +51,7 @@ struct Mended {
     mend: Mend,
 }
 
-/// What is mended.
+/// What is mended, beside the NaN of all but extremes; see [`nan`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Mend {
     /// See [`extremes`].
@@ -54,6 +60,8 @@ enum Mend {
     Totals,
     /// Of floats in a window; see [`queue`].
     Window(Wanted),
+    /// Nothing else.
+    Nan,
 }
 
 impl AggregateUDFImpl for Mended {
@@ -75,13 +83,15 @@ impl AggregateUDFImpl for Mended {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         let ty = args.return_field.data_type().clone();
-        match self.mend {
+        let mended = match self.mend {
             Mend::Totals if args.is_distinct => {
-                Ok(totals::distinct(self.known.accumulator(args)?, &ty))
+                totals::distinct(self.known.accumulator(args)?, &ty)
             }
-            Mend::Totals => totals::plain(&ty).map_or_else(|| self.known.accumulator(args), Ok),
-            _ => self.known.accumulator(args),
-        }
+            Mend::Totals => totals::plain(&ty).map_or_else(|| self.known.accumulator(args), Ok)?,
+            Mend::Extremes { .. } => return self.known.accumulator(args),
+            Mend::Window(_) | Mend::Nan => self.known.accumulator(args)?,
+        };
+        Ok(nan::one(mended, &ty))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -102,26 +112,33 @@ impl AggregateUDFImpl for Mended {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
+        let ty = args.return_field.data_type().clone();
         let mended = match self.mend {
-            Mend::Extremes { is_max } => extremes::groups(is_max, args.return_field.data_type()),
-            Mend::Totals => totals::groups(args.return_field.data_type()),
-            Mend::Window(_) => None,
+            Mend::Extremes { is_max } => extremes::groups(is_max, &ty),
+            Mend::Totals => totals::groups(&ty),
+            Mend::Window(_) | Mend::Nan => None,
         };
-        mended.map_or_else(|| self.known.create_groups_accumulator(args), Ok)
+        let mended = mended.map_or_else(|| self.known.create_groups_accumulator(args), Ok)?;
+        Ok(match self.mend {
+            Mend::Extremes { .. } => mended,
+            _ => nan::one_of_groups(mended, &ty),
+        })
     }
 
     fn create_sliding_accumulator(
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        let ty = args.return_field.data_type();
+        let ty = args.return_field.data_type().clone();
         let mended = match self.mend {
-            Mend::Extremes { .. } => None,
-            Mend::Totals if args.is_distinct => totals::distinct_in_window(ty),
-            Mend::Totals => totals::plain(ty).or_else(|| queue::of_floats(&args, Wanted::Sum)),
+            Mend::Extremes { .. } => return self.known.create_sliding_accumulator(args),
+            Mend::Totals if args.is_distinct => totals::distinct_in_window(&ty),
+            Mend::Totals => totals::plain(&ty).or_else(|| queue::of_floats(&args, Wanted::Sum)),
             Mend::Window(wanted) => queue::of_floats(&args, wanted),
+            Mend::Nan => None,
         };
-        mended.map_or_else(|| self.known.create_sliding_accumulator(args), Ok)
+        let mended = mended.map_or_else(|| self.known.create_sliding_accumulator(args), Ok)?;
+        Ok(nan::one(mended, &ty))
     }
 
     fn default_value(&self, ty: &DataType) -> Result<ScalarValue> {

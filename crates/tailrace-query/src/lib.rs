@@ -34,6 +34,7 @@ mod multiset;
 mod names;
 mod needles;
 mod notes;
+mod one_nan;
 mod order;
 mod order_names;
 mod parquet_table;

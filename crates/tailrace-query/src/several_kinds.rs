@@ -1,8 +1,9 @@
 //! Values of several kinds, which `json_get` and `->` give. A result, an order, groups and aggregates want values of one kind: where there is
-//! none, the query is refused. Beside a number, such a value is the number that it is (`compared.rs`).
+//! none, the query is refused. Beside a number, such a value is the number that it is (`compared.rs`), beside a text its text (`text.rs`).
 
 mod compared;
 mod number;
+mod text;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -11,6 +12,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
 
 pub(crate) use self::compared::compared;
+pub(crate) use self::text::rule as as_texts;
 use crate::error::Error;
 
 /// Checks that every column of the result, every key of an order and of groups, and what aggregates take has values of one kind.

@@ -14,6 +14,8 @@ use super::rules::rules;
 use super::{Options, checked, clock_times, join_keys, memory, zeros};
 use crate::aggregates::mended;
 use crate::footers;
+use crate::one_nan;
+use crate::several_kinds::as_texts;
 
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
 const MERGED_ROW_BYTES: usize = 128 << 10;
@@ -86,8 +88,10 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_default_features()
         .with_optimizer_rules(join_keys::rules())
         .with_physical_optimizer_rules(rules())
+        .with_analyzer_rule(Arc::new(as_texts()))
         .with_analyzer_rule(Arc::new(checked::rule()))
         .with_analyzer_rule(Arc::new(clock_times::rule()))
+        .with_analyzer_rule(Arc::new(one_nan::rule()))
         .with_analyzer_rule(Arc::new(zeros::rule()));
     for rule in mending_rules() {
         state = state.with_analyzer_rule(rule);

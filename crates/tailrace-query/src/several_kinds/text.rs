@@ -1,0 +1,108 @@
+//! Values of several kinds as texts. Beside a text, and where a function wants one, DataFusion casts such a value to text, and that cast keeps
+//! what is a text and loses all else: 7 was NULL. Its JSON functions look for casts before that one is there. Here such a value is the text
+//! that `->>` gives.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, StringBuilder};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, internal_datafusion_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast,
+};
+use datafusion_functions_json::udfs::json_as_text_udf;
+use datafusion_functions_json::{JSON_UNION_DATA_TYPE, JsonUnionEncoder, JsonUnionValue};
+use tailrace_sql::EachExpr;
+
+/// The rule that casts them, once DataFusion has made the types agree.
+pub(crate) fn rule() -> EachExpr {
+    EachExpr::new("several_kinds_as_texts", of_expr)
+}
+
+fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (operand, to) = match &expr {
+        Expr::Cast(it) => (&it.expr, it.field.data_type()),
+        Expr::TryCast(it) => (&it.expr, it.field.data_type()),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let ty = operand.get_type(schema);
+    if !to.is_string() || !ty.is_ok_and(|ty| ty == *JSON_UNION_DATA_TYPE) {
+        return Ok(Transformed::no(expr));
+    }
+    let to = to.clone();
+    let operand = match expr {
+        Expr::Cast(it) => it.expr,
+        Expr::TryCast(it) => it.expr,
+        other => return Ok(Transformed::no(other)),
+    };
+    let text = text_of(*operand);
+    let is_same = text.get_type(schema)? == to;
+    Ok(Transformed::yes(match is_same {
+        true => text,
+        false => cast(text, to),
+    }))
+}
+
+fn text_of(mut value: Expr) -> Expr {
+    while let Expr::Alias(named) = value {
+        value = *named.expr;
+    }
+    match value {
+        Expr::ScalarFunction(call) if call.func.name() == "json_get" => {
+            json_as_text_udf().call(call.args)
+        }
+        // A column of a subquery, or one value of two.
+        other => {
+            let signature = Signature::any(1, Volatility::Immutable);
+            ScalarUDF::new_from_impl(AsText(signature)).call(vec![other])
+        }
+    }
+}
+
+/// The text of a value of several kinds.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsText(Signature);
+
+impl ScalarUDFImpl for AsText {
+    fn name(&self) -> &str {
+        "as_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let values = args.args[0].to_array(args.number_rows)?;
+        let union = values.as_union_opt().cloned();
+        let union = union.and_then(JsonUnionEncoder::from_union);
+        let union =
+            union.ok_or_else(|| internal_datafusion_err!("{} is not JSON", values.data_type()))?;
+        let mut texts = StringBuilder::with_capacity(union.len(), 0);
+        for row in 0..union.len() {
+            match union.get_value(row) {
+                JsonUnionValue::JsonNull => {
+                    texts.append_null();
+                    continue;
+                }
+                JsonUnionValue::Bool(it) => write!(texts, "{it}"),
+                JsonUnionValue::Int(it) => write!(texts, "{it}"),
+                // As DataFusion writes it, with a point or an exponent.
+                JsonUnionValue::Float(it) => write!(texts, "{it:?}"),
+                JsonUnionValue::Str(it)
+                | JsonUnionValue::Array(it)
+                | JsonUnionValue::Object(it) => write!(texts, "{it}"),
+            }
+            .map_err(|_| internal_datafusion_err!("a text cannot be written"))?;
+            texts.append_value("");
+        }
+        Ok(ColumnarValue::Array(Arc::new(texts.finish())))
+    }
+}
