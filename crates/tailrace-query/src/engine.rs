@@ -19,6 +19,7 @@ mod join_keys;
 mod kept_texts;
 mod keys_as_bytes;
 mod memory;
+mod nested_keys;
 mod nullable_side;
 mod on_disk;
 mod options;
