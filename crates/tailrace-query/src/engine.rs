@@ -19,6 +19,7 @@ mod join_keys;
 mod kept_texts;
 mod keys_as_bytes;
 mod memory;
+mod nested_keys;
 mod nullable_side;
 mod on_disk;
 mod options;
@@ -57,6 +58,7 @@ use crate::casts_apart::apart;
 use crate::compared_decimals::with_room;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
+use crate::frame_distances::with_distances;
 use crate::group_keys::written_out;
 use crate::in_subquery::answered;
 use crate::input::Input;
@@ -183,6 +185,7 @@ impl Engine {
             .and_then(compared)
             .and_then(with_room)
             .and_then(by_groups)
+            .and_then(with_distances)
             .map_err(refused)?;
         self.arranged(sql, plan, state, reads_stream).await
     }

@@ -141,14 +141,43 @@ fn whole(expr: &Expr) -> Option<i64> {
 
 /// What a call gives, or something else where that is NULL: there is no such row.
 fn or_else(called: Function, default: FunctionArg) -> Expr {
-    let mut either = called.clone();
-    either.name = ObjectName::from(vec![Ident::new("coalesce")]);
-    (either.over, either.null_treatment) = (None, None);
-    if let FunctionArguments::List(list) = &mut either.args {
-        list.args = vec![unnamed(Expr::Function(called)), default];
+    let value = match &called.args {
+        FunctionArguments::List(list) => list.args.first().cloned(),
+        _ => None,
+    };
+    let default = match (value, &default) {
+        // It has the type of the values, as DataFusion has it elsewhere.
+        (Some(value), FunctionArg::Unnamed(FunctionArgExpr::Expr(written)))
+            if takes_type(written) && !is_null(&value) =>
+        {
+            unnamed(plain_call("cast_to_type", &called, vec![default, value]))
+        }
+        _ => default,
+    };
+    let either = vec![unnamed(Expr::Function(called.clone())), default];
+    plain_call("coalesce", &called, either)
+}
+
+/// Whether it is a text or a whole number, which is cut by no type.
+fn takes_type(default: &Expr) -> bool {
+    let is_text = matches!(default, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)));
+    is_text || whole(default).is_some()
+}
+
+fn is_null(value: &FunctionArg) -> bool {
+    matches!(value, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) if value.value == Value::Null)
+}
+
+/// A call without a window, in the place of one that has one.
+fn plain_call(name: &str, like: &Function, args: Vec<FunctionArg>) -> Expr {
+    let mut call = like.clone();
+    call.name = ObjectName::from(vec![Ident::new(name)]);
+    (call.over, call.null_treatment) = (None, None);
+    if let FunctionArguments::List(list) = &mut call.args {
+        list.args = args;
         list.clauses.clear();
     }
-    Expr::Function(either)
+    Expr::Function(call)
 }
 
 fn unnamed(expr: Expr) -> FunctionArg {

@@ -21,6 +21,7 @@ mod expand;
 mod first_rows;
 mod follow;
 mod footers;
+mod frame_distances;
 mod group_keys;
 mod hive;
 mod in_subquery;

@@ -1,6 +1,7 @@
 //! What DataFusion would answer wrongly, and is refused.
 
 mod clauses;
+mod defaults;
 mod plans;
 
 use std::ops::ControlFlow;

@@ -88,7 +88,7 @@ impl Star {
             };
             let mut columns = match projection.expr.first() {
                 Some(Expr::Alias(alias)) if alias.name == STAR => {
-                    let columns = projection.input.schema().columns().into_iter();
+                    let columns = rows_of(&projection.input).schema().columns().into_iter();
                     let columns = columns.filter(|it| !self.excluded.contains(&it.name));
                     all = columns.map(Expr::Column).collect();
                     all.clone()
@@ -103,5 +103,13 @@ impl Star {
             Ok(Transformed::yes(LogicalPlan::Projection(made)))
         })?;
         Ok(plan.data)
+    }
+}
+
+/// What windows of ORDER BY look at: each of them adds a column, which the star does not have.
+fn rows_of(step: &LogicalPlan) -> &LogicalPlan {
+    match step {
+        LogicalPlan::Window(window) => rows_of(&window.input),
+        other => other,
     }
 }

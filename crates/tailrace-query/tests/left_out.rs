@@ -363,3 +363,61 @@ fn rows_are_left_out_of_parquet_only_where_no_step_needs_them() {
         }
     }
 }
+
+/// Values within lists and structs are compared as they are ordered: NULL is where the order has it.
+#[test]
+fn the_first_rows_of_an_order_by_lists_and_structs_are_those_of_the_whole_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("1", [Some(2), None, None, Some(9)], 1),
+        ("2", [Some(1), Some(3), None, Some(7)], 5),
+    ];
+    for (name, values, first) in files {
+        let b: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + 4));
+        let a: ArrayRef = Arc::new(Int64Array::from(vec![1; 4]));
+        let batch = RecordBatch::try_from_iter([("id", ids), ("a", a), ("b", b)]).unwrap();
+        let path = |kind: &str| dir.path().join(format!("{name}.{kind}"));
+        let file = std::fs::File::create(path("parquet")).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let file = std::fs::File::create(path("jsonl")).unwrap();
+        let mut writer = arrow_json::LineDelimitedWriter::new(file);
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+    }
+    for (key, rows) in [
+        ("[a, b]", "5 1 6"),
+        ("[a, b] DESC", "2 3 7"),
+        ("[a, b] DESC NULLS LAST", "4 8 6"),
+        ("struct(a, b) NULLS FIRST", "2 3 7"),
+        ("a, [a, b] DESC", "2 3 7"),
+        ("a, struct(b, a)", "5 1 6"),
+        ("[a, b], b", "5 1 6"),
+    ] {
+        for kind in ["jsonl", "parquet"] {
+            for partitions in [1, 3] {
+                let options = || Options {
+                    partitions,
+                    ..Options::default()
+                };
+                let from = format!(
+                    "FROM '{}/*.{kind}' ORDER BY {key}, id",
+                    dir.path().display()
+                );
+                let whole = json(&format!("SELECT id {from}"), options());
+                let starts = rows.split(' ').map(|id| format!("{{\"id\":{id}}}\n"));
+                assert!(
+                    whole.starts_with(&starts.collect::<String>()),
+                    "{key} {whole}"
+                );
+                for limit in [1, 3, 7] {
+                    let first = json(&format!("SELECT id {from} LIMIT {limit}"), options());
+                    let expected: String = whole.split_inclusive('\n').take(limit).collect();
+                    assert_eq!(first, expected, "{key} {kind} {limit}");
+                }
+            }
+        }
+    }
+}

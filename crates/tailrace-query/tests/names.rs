@@ -44,3 +44,29 @@ fn columns_of_subqueries_have_the_same_names() {
         "{\"lower(name)\":\"N1\"}\n{\"lower(name)\":\"N2\"}\n",
     );
 }
+
+/// What the rows are put in order by is no column of a star, which one column stands for where there are very many.
+#[test]
+fn a_star_of_many_columns_has_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let members = |first: usize| {
+        let members: Vec<_> = (0..121)
+            .map(|n| format!("\"k{n:03}\":{}", first + n))
+            .collect();
+        format!("{{{}}}\n", members.join(","))
+    };
+    let (one, two) = (members(0), members(1));
+    std::fs::write(dir.path().join("wide.jsonl"), one + &two).unwrap();
+    let from = "SELECT * FROM 'DIR/wide.jsonl' ORDER BY";
+    for (key, row) in [
+        ("row_number() OVER (ORDER BY k000 DESC) LIMIT 1", &two),
+        (
+            "1 - rank() OVER (ORDER BY k000), sum(k001) OVER () LIMIT 1",
+            &two,
+        ),
+        ("k000 LIMIT 1", &members(0)),
+    ] {
+        let rows = asked::ask(dir.path(), &format!("{from} {key}"), Options::default());
+        assert_eq!(&rows.unwrap(), row, "{key}");
+    }
+}

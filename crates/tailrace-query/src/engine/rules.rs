@@ -1,4 +1,4 @@
-//! The rules by which steps of a query are chosen: those of DataFusion 55, but for five of its faults, for steps that need too
+//! The rules by which steps of a query are chosen: those of DataFusion 55, but for six of its faults, for steps that need too
 //! much (see [`super::distinct_texts`], [`super::few_groups`], [`super::sorted_numbers`], [`super::keys_as_bytes`] and
 //! [`super::kept_texts`]), and for files that are damaged (see [`super::damaged`]).
 //!
@@ -11,6 +11,7 @@
 //!   [`super::unions`].
 //! - The first rows of an order tell the files below what cannot be among them. If one key of the order is a part of another one, as in
 //!   `ORDER BY a + b, a`, they tell it of the wrong columns.
+//! - They compare lists and structs otherwise than they are ordered. See [`super::nested_keys`].
 
 use std::sync::Arc;
 
@@ -29,27 +30,30 @@ use datafusion::physical_plan::joins::{
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::{
-    damaged, distinct_texts, few_groups, grouping_sets, kept_texts, keys_as_bytes, nullable_side,
-    sorted_numbers, unions,
+    damaged, distinct_texts, few_groups, grouping_sets, kept_texts, keys_as_bytes, nested_keys,
+    nullable_side, sorted_numbers, unions,
 };
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// The rules in their order.
 pub(super) fn rules() -> Vec<Rule> {
+    let step = |name, of| Arc::new(OfSteps { name, of }) as Rule;
     let known = PhysicalOptimizer::new().rules.into_iter();
-    let known = known.map(|rule| match rule.name() {
-        "FilterPushdown" => Arc::new(BelowJoins {
+    let known = known.flat_map(|rule| match rule.name() {
+        "FilterPushdown" => vec![Arc::new(BelowJoins {
             rule,
             is_of_joins: false,
-        }),
-        "FilterPushdown(Post)" => Arc::new(BelowJoins {
-            rule,
-            is_of_joins: true,
-        }) as Rule,
-        _ => rule,
+        }) as Rule],
+        "FilterPushdown(Post)" => vec![
+            step("nested_keys", nested_keys::of_first_rows),
+            Arc::new(BelowJoins {
+                rule,
+                is_of_joins: true,
+            }),
+        ],
+        _ => vec![rule],
     });
-    let step = |name, of| Arc::new(OfSteps { name, of }) as Rule;
     let first = [
         step("nullable_sides", nullable_side::of_join),
         step("grouping_sets", grouping_sets::of_sets),

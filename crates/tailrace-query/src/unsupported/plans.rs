@@ -10,9 +10,11 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 
+use super::defaults::cut_default;
 use crate::error::{Error, word_in};
 
-/// Refuses frames of months, aggregates in opposite orders of which one is over distinct values, and FILTER with what is not true or false.
+/// Refuses frames of months, defaults of `lag` and `lead` that would be cut, aggregates in opposite orders of which one is over distinct
+/// values, and FILTER with what is not true or false.
 ///
 /// # Errors
 ///
@@ -26,7 +28,10 @@ pub(crate) fn check_plan(plan: &LogicalPlan, sql: &str) -> Result<(), Error> {
             LogicalPlan::Window(window) => window
                 .window_expr
                 .iter()
-                .find_map(|expr| frame_of_months(expr, &sql))
+                .find_map(|expr| {
+                    frame_of_months(expr, &sql)
+                        .or_else(|| cut_default(expr, window.input.schema(), &sql))
+                })
                 .or_else(|| filters(&window.window_expr, window.input.schema(), &sql)),
             LogicalPlan::Aggregate(aggregate) => orders(&aggregate.aggr_expr, &sql)
                 .or_else(|| filters(&aggregate.aggr_expr, aggregate.input.schema(), &sql)),
