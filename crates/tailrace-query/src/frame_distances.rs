@@ -2,6 +2,8 @@
 //! the key. What is beyond the type is then 0 or the end of the rows, and a part of the distance that the type does not have is left
 //! out. So keys get a type that has room for both. Distances of rows and groups wrap around, which no number of rows needs.
 
+mod room;
+
 use std::sync::Arc;
 
 use arrow::datatypes::{
@@ -92,6 +94,14 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(expr));
     };
     let ty = key.expr.get_type(schema)?;
+    if let Some(reach) = reach(&ty, &distances) {
+        let integer = key.expr.clone();
+        key.expr = match ty {
+            DataType::Int64 => room::checked(integer, reach),
+            _ => cast(integer, DataType::Int64),
+        };
+        return Ok(Transformed::yes(expr));
+    }
     let Some(wider) = wider(&ty, &distances).filter(|wider| *wider != ty) else {
         return Ok(Transformed::no(expr));
     };
@@ -125,6 +135,17 @@ fn distance(bound: &WindowFrameBound) -> Option<&str> {
         ScalarValue::Utf8(text) => text.as_deref(),
         _ => None,
     }
+}
+
+/// The longest distance, where keys are integers that 64 bits have, and all distances whole numbers.
+fn reach(ty: &DataType, distances: &[&str]) -> Option<i64> {
+    if !ty.is_integer() || *ty == DataType::UInt64 {
+        return None;
+    }
+    let whole = distances.iter().map(|distance| distance.parse().ok());
+    let whole: Vec<i64> = whole.collect::<Option<_>>()?;
+    let reach = whole.into_iter().max()?;
+    (0..=room::REACH_MAX).contains(&reach).then_some(reach)
 }
 
 /// The type that keys of a type need, if it is another one and there is one. None where a distance is not understood, which DataFusion says.
