@@ -442,10 +442,13 @@ impl Follower {
     }
 
     /// A handle of its own of the file of a source, to read it again from `offset` or later: it stays
-    /// readable when the file is deleted. `None` where there is none: the source has ended, is read from a
-    /// compressed file, or cannot be opened.
+    /// readable when the file is deleted. `None` where there is none: the source has ended and its file is not kept, is
+    /// read from a compressed file, or cannot be opened.
     pub fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
-        let slot = *self.by_source.get(&source)?;
+        let Some(&slot) = self.by_source.get(&source) else {
+            let ended = self.unacked.get(&source)?;
+            return ended.reread(offset, self.config.fingerprint_key);
+        };
         let file = self.files[slot as usize].as_mut()?;
         if !file.is_open() && matches!(file.open(&self.roots), Ok(Open::Done)) {
             self.open_files += 1;

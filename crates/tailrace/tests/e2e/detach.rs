@@ -238,6 +238,37 @@ fn a_detached_output_gets_rotated_and_deleted_files() {
     ends_well(agent);
 }
 
+/// The file has ended when the output is detached, and is not acknowledged: it misses nothing of it.
+#[test]
+fn a_rotated_or_deleted_file_in_flight_does_not_keep_an_output_from_being_detached() {
+    for is_renamed in [true, false] {
+        let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+        config(&bench, &well, &ill, "");
+        append(&bench.log("a.log"), &lines(0..10));
+        let agent = bench.start();
+        well.wait_records(10);
+        if is_renamed {
+            fs::rename(bench.log("a.log"), bench.log("a.old")).unwrap();
+        } else {
+            fs::remove_file(bench.log("a.log")).unwrap();
+        }
+        append(&bench.log("a.log"), &lines(10..20));
+        well.wait_records(20);
+        until(
+            || metric(&agent, "tailrace_input_files_open") == 1,
+            || get(&agent.admin(), "/metrics"),
+        );
+        append(&bench.log("a.log"), &lines(20..50_000));
+        well.wait_records(50_000);
+        agent.says("the output is behind the others");
+        ill.always(Answer::ok());
+        ill.wait_records(50_000);
+        assert_eq!(arrivals(&well), each_once(50_000));
+        assert_eq!(arrivals(&ill), each_once(50_000));
+        ends_well(agent);
+    }
+}
+
 /// What the first catch-up left unfinished must not go on in the second one, in another file.
 #[test]
 fn an_unfinished_record_of_one_detachment_does_not_go_on_in_the_next() {

@@ -9,16 +9,37 @@ use std::sync::Arc;
 
 use super::Follower;
 use crate::file::handed_over::{HandedOver, Handle, Names};
+use crate::file::reread::Reread;
 use crate::file::tracked::File;
-use crate::identity::Inode;
+use crate::identity::{
+    FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, Inode, TAIL_BYTES_MAX, read_full_at,
+};
 use crate::meta::Meta;
 use crate::resume::Resume;
 
 /// A deleted file that was read to its end.
 pub(super) struct Unacked {
-    inode: Inode,
+    id: FileId,
     handle: fs::File,
     bytes: u64,
+}
+
+impl Unacked {
+    /// A handle of its own to read it again; `None` if it is not what was read, or cannot be read.
+    pub(super) fn reread(&self, offset: u64, key: FingerprintKey) -> Option<Reread> {
+        // What is compared below is then what the handle compares each read with.
+        let reread = Reread::new(self.handle.try_clone().ok()?, offset).ok()?;
+        let mut head = [0; FINGERPRINT_BYTES_MAX];
+        let bytes = read_full_at(&self.handle, &mut head, 0).ok()?;
+        let read_to = self.id.tail.offset;
+        let mut tail = [0; TAIL_BYTES_MAX];
+        let tail = &mut tail[..self.id.tail.bytes()];
+        let got = read_full_at(&self.handle, tail, read_to - tail.len() as u64).ok()?;
+        let is_same = key.matches(&head[..bytes], self.id.fingerprint)
+            && got == tail.len()
+            && key.tail(tail, read_to) == self.id.tail;
+        is_same.then_some(reread)
+    }
 }
 
 impl Follower {
@@ -43,7 +64,7 @@ impl Follower {
                 file: unacked.handle,
                 unreported: None,
             };
-            handles.insert(unacked.inode, handle);
+            handles.insert(Inode::from(unacked.id), handle);
         }
         HandedOver::new(handles)
     }
@@ -57,7 +78,7 @@ impl Follower {
             && let Some(handle) = file.give_handle()
         {
             let unacked = Unacked {
-                inode: file.inode,
+                id: file.id(),
                 handle,
                 bytes: file.size,
             };

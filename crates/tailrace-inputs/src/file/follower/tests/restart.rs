@@ -260,6 +260,32 @@ fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
     }
 }
 
+/// An output that did not keep up may need a file that has ended, as long as it is what was read.
+#[test]
+fn a_file_that_has_ended_is_read_again_until_it_is_acked() {
+    for is_replaced in [false, true] {
+        let mut rig = Rig::new(&["*.log"]);
+        rig.append("a.log", "one\ntwo\n");
+        rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+        let source = *rig.keys.keys().next().unwrap();
+        let writer = fs::OpenOptions::new().write(true).open(rig.path("a.log"));
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.until(|rig| rig.count(is_finished) == 1);
+        if is_replaced {
+            writer.unwrap().write_all(b"six\n").unwrap();
+            assert!(rig.follower.reread(source, 4).is_none());
+            continue;
+        }
+        let mut again = rig.follower.reread(source, 4).unwrap();
+        assert_eq!(again.seek(4).unwrap(), Some(false));
+        let mut buffer = crate::ChunkBuffer::default();
+        assert_eq!(again.read(&mut buffer, 99).unwrap(), Some(4));
+        assert_eq!(&buffer[..], b"two\n");
+        rig.follower.acked(source, 8);
+        assert!(rig.follower.reread(source, 4).is_none());
+    }
+}
+
 /// Nothing can be taken, a file comes and goes, and the configuration changes: it was opened and never reported.
 #[test]
 fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
