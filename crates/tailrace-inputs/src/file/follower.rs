@@ -139,7 +139,7 @@ pub struct Follower {
     generations: Generations,
     /// Finished sources that are not acked: inode and end offset.
     ended: HashMap<SourceId, (Inode, u64)>,
-    /// Deleted files that ended and are not acked: they may have to be read again.
+    /// Deleted and renamed files that ended and are not acked: they may have to be read again.
     unacked: HashMap<SourceId, handover::Unacked>,
     /// What was read of files that ended of late.
     ended_ids: VecDeque<FileId>,
@@ -427,7 +427,7 @@ impl Follower {
     }
 
     /// Says that no output for whom a deleted file is kept needs `source` any more: the handle of one that was
-    /// read to its end is dropped before all have [acked](Self::acked) it.
+    /// read to its end is dropped before all have [acked](Self::acked) it. The same holds for a renamed one.
     pub fn let_go(&mut self, source: SourceId) {
         self.unacked.remove(&source);
     }

@@ -8,6 +8,7 @@ use std::fs;
 use std::sync::Arc;
 
 use super::Follower;
+use crate::event::SourceId;
 use crate::file::handed_over::{HandedOver, Handle, Names};
 use crate::file::reread::Reread;
 use crate::file::tracked::File;
@@ -17,10 +18,11 @@ use crate::identity::{
 use crate::meta::Meta;
 use crate::resume::Resume;
 
-/// A deleted file that was read to its end.
+/// A file that was read to its end, and was deleted, or renamed and may be deleted later.
 pub(super) struct Unacked {
     id: FileId,
     handle: fs::File,
+    /// What it keeps on the disk: nothing while it has a name.
     bytes: u64,
 }
 
@@ -64,26 +66,51 @@ impl Follower {
                 file: unacked.handle,
                 unreported: None,
             };
-            handles.insert(Inode::from(unacked.id), handle);
+            // One that goes on since was given above, with what is known of it now.
+            handles.entry(unacked.id.into()).or_insert(handle);
         }
         HandedOver::new(handles)
     }
 
-    /// A deleted file has ended: what was read of it may have to be read again, until it is acked. Files
-    /// that are not read to their end come first.
-    pub(super) fn keep_unacked(&mut self, file: &mut File) {
-        let held = self.held_bytes() + self.unacked_bytes() + file.size;
-        if held <= self.config.held_bytes_max
-            && self.unacked.len() < self.config.open_files_max
-            && let Some(handle) = file.give_handle()
-        {
-            let unacked = Unacked {
-                id: file.id(),
-                handle,
-                bytes: file.size,
-            };
-            self.unacked.insert(file.source, unacked);
+    /// The source of a file that was deleted or renamed has ended: what was read of it may have to be read again, until
+    /// it is acked, when no name leads to it any more. Deleted files that are not read to their end come first, and those
+    /// that have a name last.
+    pub(super) fn keep_unacked(&mut self, slot: u32) {
+        self.held.retain(|&held| held != slot);
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        let bytes = if file.is_deleted() { file.size } else { 0 };
+        let held = self.held_bytes() + self.unacked_bytes() + bytes;
+        if bytes > 0 && held > self.config.held_bytes_max {
+            return;
         }
+        if self.unacked.len() >= self.config.open_files_max
+            && !(file.is_deleted() && let_named_go(&mut self.unacked))
+        {
+            return;
+        }
+        if let Some(handle) = file.duplicate() {
+            let (source, id) = (file.source, file.id());
+            let unacked = Unacked { id, handle, bytes };
+            self.unacked.insert(source, unacked);
+        }
+    }
+
+    /// A file has lost its last name: what is kept of it takes space from now on.
+    pub(super) fn unacked_lost_name(&mut self, slot: u32) {
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        let kept = self.unacked.values_mut();
+        for kept in kept.filter(|kept| Inode::from(kept.id) == file.inode) {
+            kept.bytes = file.size;
+        }
+    }
+
+    /// Deleted files hold too much: what of it is read is let go.
+    pub(super) fn let_unacked_go(&mut self) {
+        self.unacked.retain(|_, file| file.bytes == 0);
     }
 
     /// Bytes on disk that deleted files keep there which are read and not acked.
@@ -143,6 +170,13 @@ impl Follower {
         self.join_rotation_chain(slot);
         self.mark_ready(slot);
     }
+}
+
+/// Lets one go that has a name. False if there is none.
+fn let_named_go(unacked: &mut HashMap<SourceId, Unacked>) -> bool {
+    let named = unacked.iter().find(|(_, file)| file.bytes == 0);
+    let named = named.map(|(source, _)| *source);
+    named.is_some_and(|source| unacked.remove(&source).is_some())
 }
 
 /// When an open file was made; 0 where the filesystem does not know it.
