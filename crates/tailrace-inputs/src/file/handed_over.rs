@@ -1,6 +1,7 @@
 //! Open files that one follower hands to the next in the same process.
 //!
-//! A deleted file is there only for whoever holds it open. Files that have a name are found by it.
+//! A deleted file is there only for whoever holds it open. Files that have a name are found by it, and may lose it at any
+//! moment.
 
 use std::collections::HashMap;
 use std::fs;

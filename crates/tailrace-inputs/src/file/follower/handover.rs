@@ -1,17 +1,20 @@
 //! Open files of a follower that has ended, for one that takes its place in the same process.
 //!
 //! Takes descriptors, gives them to the resume entries of files that nothing leads to any more: such a file is
-//! there for whoever holds it open, and for nobody else. Files that have a name are found by it.
+//! there for whoever holds it open, and for nobody else. Files that have a name are found by it, and may lose it before
+//! they are opened: they begin with these descriptors, too.
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Follower;
 use crate::event::SourceId;
 use crate::file::handed_over::{HandedOver, Handle, Names};
 use crate::file::reread::Reread;
-use crate::file::tracked::File;
+use crate::file::roots::Opened;
+use crate::file::tracked::{File, is_absent};
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, Inode, TAIL_BYTES_MAX, read_full_at,
 };
@@ -156,6 +159,28 @@ impl Follower {
         file.replace_handle(handle);
         self.admit_deleted(inode, file);
         true
+    }
+
+    /// Opens a new file by the handle that it was handed over with: the name by which it was found may be gone before its
+    /// turn. The roots may be others than those of the follower that opened it.
+    pub(super) fn open_handed_over(&mut self, file: &mut File, path: &Path) {
+        let is_unseen = file.closed().is_some_and(|closed| closed.is_written());
+        if is_unseen || self.open_files >= self.config.open_files_max {
+            return;
+        }
+        let handed_over = &self.config.handed_over;
+        let Some(handle) = handed_over.take(file.inode, file.created_at) else {
+            return;
+        };
+        let is_there = match self.roots.open(path) {
+            Ok(Opened::Beneath(_)) => true,
+            Ok(Opened::Outside(_)) => false,
+            Err(error) => is_absent(&error),
+        };
+        if is_there {
+            file.replace_handle(handle);
+            self.open_files += 1;
+        }
     }
 
     fn admit_deleted(&mut self, inode: Inode, mut file: File) {

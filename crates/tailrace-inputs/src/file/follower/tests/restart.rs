@@ -316,6 +316,22 @@ fn renamed_files_that_are_not_acked_are_kept_within_the_limits() {
     assert_eq!(held(&rig), (1, 6), "the others were let go");
 }
 
+/// A walk finds a name that is gone before its file has its turn.
+#[test]
+fn a_file_that_is_deleted_right_after_it_was_found_is_open_if_it_was_handed_over() {
+    for lag in [4, 8] {
+        let mut rig = stopped("a.log", "one\ntwo\n");
+        let resume = rig.kill(lag);
+        rig.reload(resume);
+        assert_eq!(rig.follower.open_files(), 1);
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.until(|rig| rig.count(is_forgotten) == 1);
+        assert_eq!(rig.texts().concat(), "one\ntwo\n");
+        assert_eq!(rig.lost(), []);
+        assert_eq!(rig.follower.open_files(), 0);
+    }
+}
+
 /// An output that did not keep up may need a file that has ended, as long as it is what was read.
 #[test]
 fn a_file_that_has_ended_is_read_again_until_it_is_acked() {
