@@ -139,7 +139,7 @@ pub struct Follower {
     generations: Generations,
     /// Finished sources that are not acked: inode and end offset.
     ended: HashMap<SourceId, (Inode, u64)>,
-    /// Deleted files that ended and are not acked: they may have to be read again.
+    /// Deleted and renamed files that ended and are not acked: they may have to be read again.
     unacked: HashMap<SourceId, handover::Unacked>,
     /// What was read of files that ended of late.
     ended_ids: VecDeque<FileId>,
@@ -427,7 +427,7 @@ impl Follower {
     }
 
     /// Says that no output for whom a deleted file is kept needs `source` any more: the handle of one that was
-    /// read to its end is dropped before all have [acked](Self::acked) it.
+    /// read to its end is dropped before all have [acked](Self::acked) it. The same holds for a renamed one.
     pub fn let_go(&mut self, source: SourceId) {
         self.unacked.remove(&source);
     }
@@ -442,10 +442,13 @@ impl Follower {
     }
 
     /// A handle of its own of the file of a source, to read it again from `offset` or later: it stays
-    /// readable when the file is deleted. `None` where there is none: the source has ended, is read from a
-    /// compressed file, or cannot be opened.
+    /// readable when the file is deleted. `None` where there is none: the source has ended and its file is not kept, is
+    /// read from a compressed file, or cannot be opened.
     pub fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
-        let slot = *self.by_source.get(&source)?;
+        let Some(&slot) = self.by_source.get(&source) else {
+            let ended = self.unacked.get(&source)?;
+            return ended.reread(offset, self.config.fingerprint_key);
+        };
         let file = self.files[slot as usize].as_mut()?;
         if !file.is_open() && matches!(file.open(&self.roots), Ok(Open::Done)) {
             self.open_files += 1;

@@ -153,7 +153,11 @@ impl Reader {
         for (_, thread) in self.catching_up.drain() {
             end_of(thread);
         }
-        self.input.hand_over()
+        let open = self.input.hand_over();
+        for catch_up in &self.catch_ups {
+            catch_up.hand_over(&self.shared, &open);
+        }
+        open
     }
 
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if

@@ -12,6 +12,8 @@ use super::{OpenSpan, Slot, State, Tracker};
 pub(crate) struct Behind {
     /// The first byte that it has to read.
     pub offset: u64,
+    /// What is below is acknowledged, or in flight for it: no unfinished record begins there.
+    pub ackable_to: u64,
     /// How far its own reading is framed.
     pub framed_to: u64,
     /// How far the shared reading is framed.
@@ -33,6 +35,14 @@ pub(crate) struct Behind {
     pub continues: Option<Slot>,
 }
 
+impl Behind {
+    /// Whether an output that takes part in the shared reading would have to read something again if it were detached now:
+    /// what is not framed for it, or belongs to an unfinished record. What is in flight for it stays its own.
+    pub(crate) fn would_miss(&self) -> bool {
+        self.read_to > self.ackable_to
+    }
+}
+
 impl Tracker {
     /// How far an output is behind the shared reading; `None` for a source that is not known.
     pub(crate) fn behind(&self, output: usize, slot: Slot) -> Option<Behind> {
@@ -41,6 +51,7 @@ impl Tracker {
         let view = &source.views[output];
         Some(Behind {
             offset: view.reread_from(),
+            ackable_to: view.head.ackable_to(),
             framed_to: view.head.framed_to,
             shared_to: source.head.framed_to,
             read_to: source.read_to,

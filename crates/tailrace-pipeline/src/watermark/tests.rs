@@ -353,6 +353,24 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     assert_eq!(tracker.take_done(slot), Some(30));
 }
 
+/// What is in flight is not read again by an output that is detached, so that its file may be gone.
+#[test]
+fn an_output_would_miss_what_is_not_framed_for_it_and_nothing_that_is_in_flight() {
+    let tracker = Tracker::new(2, u64::MAX);
+    let slot = tracker.open(opening(0));
+    let would_miss = || tracker.behind(1, slot).expect("known").would_miss();
+    assert!(!would_miss(), "nothing is read");
+    tracker.read(slot, 20);
+    assert!(would_miss(), "nothing is framed");
+    let spans = [span(slot, 0, 10, 1)];
+    tracker.framed_for_all(&spans, &[head(slot, 20, Some(10))]);
+    assert!(would_miss(), "a record is not finished");
+    tracker.framed_for_all(&[span(slot, 10, 20, 1)], &[head(slot, 20, None)]);
+    assert!(!would_miss(), "all is in flight");
+    tracker.read(slot, 30);
+    assert!(would_miss(), "more is read");
+}
+
 #[test]
 fn what_is_said_of_a_file_that_is_gone_is_taken_once() {
     let tracker = Tracker::new(1, u64::MAX);

@@ -16,6 +16,7 @@ impl Follower {
         if !self.held.contains(&slot) {
             self.held.push(slot);
         }
+        self.unacked_lost_name(slot);
     }
 
     /// Bytes on disk that only this follower's descriptors keep there, as last seen.
@@ -38,7 +39,7 @@ impl Follower {
             })
         });
         if self.held_bytes() + self.unacked_bytes() > self.config.held_bytes_max {
-            self.unacked.clear();
+            self.let_unacked_go();
         }
         while self.held_bytes() > self.config.held_bytes_max {
             let Some(slot) = self.noisiest() else { break };

@@ -608,6 +608,9 @@ impl Follower {
         self.by_source.insert(source, slot);
         let is_read = self.claim_resume(&mut file, meta);
         self.set_origin(&mut file);
+        if !is_read {
+            self.open_handed_over(&mut file, path);
+        }
         self.files[slot as usize] = Some(Box::new(file));
         self.join_rotation_chain(slot);
         if !is_read {

@@ -404,18 +404,10 @@ impl Follower {
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
         self.leave_rotation_chain(slot);
-        if let Some(mut file) = self.files[slot as usize].take() {
-            if file.is_deleted()
-                && file.is_reported
-                && file.is_open()
-                && reason == LossReason::Vanished
-            {
-                self.keep_unacked(&mut file);
-                if !file.is_open() {
-                    self.open_files -= 1;
-                }
-            }
-            self.files[slot as usize] = Some(file);
+        let file = self.files[slot as usize].as_deref();
+        let is_kept = |file: &File| file.is_deleted() && file.is_reported && file.is_open();
+        if file.is_some_and(is_kept) && reason == LossReason::Vanished {
+            self.keep_unacked(slot);
         }
         self.close(slot);
         let Some(file) = self.files[slot as usize].take() else {
@@ -450,6 +442,10 @@ impl Follower {
 
     /// A file renamed out of the globs is read and quiet: its source ends, it is still looked after.
     fn finish_renamed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        let file = self.files[slot as usize].as_ref();
+        if file.is_some_and(|file| file.is_reported && file.is_open()) {
+            self.keep_unacked(slot);
+        }
         self.close(slot);
         if let Some(file) = &mut self.files[slot as usize]
             && file.is_reported

@@ -201,6 +201,17 @@ impl Rig {
         resume
     }
 
+    /// Replaces the follower by one that goes on with the files that it holds open.
+    fn reload(&mut self, resume: Vec<Resume>) {
+        let other = Follower::new(self.config.clone(), Vec::new(), false).unwrap();
+        let ended = std::mem::replace(&mut self.follower, other);
+        let handed_over = FileConfig {
+            handed_over: ended.into_open_files(),
+            ..self.config.clone()
+        };
+        self.follower = Follower::new(handed_over, resume, false).unwrap();
+    }
+
     /// All that ended is acked.
     fn ack(&mut self) {
         let ended: Vec<_> = self.follower.ended.iter().map(|(s, e)| (*s, e.1)).collect();

@@ -106,7 +106,7 @@ impl Reader {
         let slots: Vec<(SourceId, Slot)> = self.sources().collect();
         for &(source, slot) in &slots {
             let behind = shared.tracker.behind(output, slot);
-            if behind.is_some_and(|behind| behind.read_to > behind.offset)
+            if behind.is_some_and(|behind| behind.would_miss())
                 && !self.note_missed_by(output, source, slot)
             {
                 catch_up.clear();

@@ -327,15 +327,22 @@ fn what_lies_beneath_no_root_any_more_is_not_looked_for() {
 /// The link leads to the file as it did, but not beneath a root.
 #[test]
 fn what_a_link_leads_to_that_lies_beneath_no_root_any_more_is_not_read() {
-    let (mut rig, resume) = killed();
-    rig.config.follow_roots.clear();
-    start(&mut rig, resume);
-    let link = rig.path("logs/app.log");
-    rig.until(|rig| !rig.problems(&link).is_empty());
-    rig.append("targets/x.log", "four\n");
-    rig.append("logs/b.log", "five\n");
-    rig.until(|rig| rig.texts().iter().any(|text| text == "five\n"));
-    assert!(rig.texts().iter().all(|text| !text.contains("three")));
+    // In another process, and in the one that has the file open.
+    for is_reload in [false, true] {
+        let (mut rig, resume) = killed();
+        rig.config.follow_roots.clear();
+        if is_reload {
+            rig.reload(resume);
+        } else {
+            start(&mut rig, resume);
+        }
+        let link = rig.path("logs/app.log");
+        rig.until(|rig| !rig.problems(&link).is_empty());
+        rig.append("targets/x.log", "four\n");
+        rig.append("logs/b.log", "five\n");
+        rig.until(|rig| rig.texts().iter().any(|text| text == "five\n"));
+        assert!(rig.texts().iter().all(|text| !text.contains("three")));
+    }
 }
 
 /// More than a link has for what it led to before.

@@ -222,6 +222,16 @@ fn a_file_outside_the_globs_that_got_the_inode_of_a_known_one_is_not_read() {
     assert!(reused > 0, "this filesystem gave no inode twice");
 }
 
+/// Reads what does not count until a source has ended.
+fn until_finished(rig: &mut Rig) {
+    let mut buffer = crate::ChunkBuffer::with_capacity(BUFFER_BYTES);
+    let mut events = Vec::new();
+    while !events.iter().any(is_finished) {
+        rig.follower.read(&mut buffer, BUFFER_BYTES, &mut events);
+        rig.follower.wait(Duration::from_secs(1));
+    }
+}
+
 #[test]
 fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
     // Open and not read to its end; read to its end and ended, but not acked.
@@ -237,26 +247,114 @@ fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
         }
         fs::remove_file(rig.path("a.log")).unwrap();
         if is_ended {
-            let mut buffer = crate::ChunkBuffer::with_capacity(BUFFER_BYTES);
-            let mut events = Vec::new();
-            while !events.iter().any(is_finished) {
-                rig.follower.read(&mut buffer, BUFFER_BYTES, &mut events);
-                rig.follower.wait(Duration::from_secs(1));
-            }
+            until_finished(&mut rig);
         }
-        let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
-        let ended = std::mem::replace(&mut rig.follower, other);
-        let handed_over = FileConfig {
-            handed_over: ended.into_open_files(),
-            ..rig.config.clone()
-        };
-        rig.follower = Follower::new(handed_over, resume.clone(), false).unwrap();
+        rig.reload(resume);
         rig.until(|rig| rig.texts().concat() == "one\ntwo\n" && rig.count(is_finished) > 0);
         assert_eq!(rig.lost(), []);
         // Nothing is held when it is acked.
         rig.follower.acked(SourceId(0), u64::MAX);
         assert_eq!((rig.follower.open_files(), rig.follower.files()), (0, 0));
         assert!(rig.follower.unacked.is_empty());
+    }
+}
+
+/// It was closed when it was quiet, and deleted later.
+#[test]
+fn a_renamed_file_that_is_deleted_before_it_is_acked_is_handed_over() {
+    for is_acked in [false, true] {
+        let mut rig = stopped("a.log", "one\ntwo\n");
+        let resume = rig.kill(if is_acked { 0 } else { 4 });
+        rig.rename("a.log", "a.old");
+        until_finished(&mut rig);
+        assert_eq!((rig.follower.open_files(), rig.follower.files()), (0, 1));
+        assert_eq!(rig.follower.unacked_bytes(), 0, "it has a name");
+        if is_acked {
+            rig.follower.acked(SourceId(0), 8);
+            assert!(rig.follower.unacked.is_empty());
+            continue;
+        }
+        fs::remove_file(rig.path("a.old")).unwrap();
+        rig.follower.rescan();
+        assert_eq!(rig.follower.unacked_bytes(), 8);
+        rig.reload(resume);
+        rig.until(|rig| rig.texts().concat() == "one\ntwo\n" && rig.count(is_finished) > 0);
+        assert_eq!(rig.lost(), []);
+    }
+}
+
+/// Only what is deleted takes space, and only that is let go.
+#[test]
+fn renamed_files_that_are_not_acked_are_kept_within_the_limits() {
+    let mut rig = Rig::with(&["*.log"], |_, config| {
+        (config.held_bytes_max, config.open_files_max) = (9, 2);
+    });
+    for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let path = format!("{name}.log");
+        rig.append(&path, "12345\n");
+        rig.until(|rig| rig.texts().len() == number + 1);
+        rig.rename(&path, name);
+        rig.until(|rig| rig.count(is_finished) == number + 1);
+    }
+    assert_eq!(rig.follower.unacked.len(), 2, "as many as may be open");
+    // A deleted one cannot be found again.
+    rig.append("d.log", "6\n");
+    rig.until(|rig| rig.texts().len() == 4);
+    fs::remove_file(rig.path("d.log")).unwrap();
+    rig.until(|rig| rig.count(is_finished) == 4);
+    let held = |rig: &Rig| (rig.follower.unacked.len(), rig.follower.unacked_bytes());
+    assert_eq!(held(&rig), (2, 2));
+    for name in ["a", "b", "c"] {
+        fs::remove_file(rig.path(name)).unwrap();
+    }
+    rig.until(|rig| rig.count(is_forgotten) == 4);
+    assert_eq!(held(&rig), (2, 8));
+    rig.append("e.log", "12345\n");
+    rig.until(|rig| rig.texts().len() == 5);
+    fs::remove_file(rig.path("e.log")).unwrap();
+    rig.until(|rig| rig.count(is_forgotten) == 5);
+    assert_eq!(held(&rig), (1, 6), "the others were let go");
+}
+
+/// A walk finds a name that is gone before its file has its turn.
+#[test]
+fn a_file_that_is_deleted_right_after_it_was_found_is_open_if_it_was_handed_over() {
+    for lag in [4, 8] {
+        let mut rig = stopped("a.log", "one\ntwo\n");
+        let resume = rig.kill(lag);
+        rig.reload(resume);
+        assert_eq!(rig.follower.open_files(), 1);
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.until(|rig| rig.count(is_forgotten) == 1);
+        assert_eq!(rig.texts().concat(), "one\ntwo\n");
+        assert_eq!(rig.lost(), []);
+        assert_eq!(rig.follower.open_files(), 0);
+    }
+}
+
+/// An output that did not keep up may need a file that has ended, as long as it is what was read.
+#[test]
+fn a_file_that_has_ended_is_read_again_until_it_is_acked() {
+    for is_replaced in [false, true] {
+        let mut rig = Rig::new(&["*.log"]);
+        rig.append("a.log", "one\ntwo\n");
+        rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+        let source = *rig.keys.keys().next().unwrap();
+        let writer = fs::OpenOptions::new().write(true).open(rig.path("a.log"));
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.until(|rig| rig.count(is_finished) == 1);
+        if is_replaced {
+            writer.unwrap().write_all(b"six\n").unwrap();
+            assert!(rig.follower.reread(source, 4).is_none());
+            continue;
+        }
+        let mut again = rig.follower.reread(source, 4).unwrap();
+        assert_eq!(again.seek(4).unwrap(), Some(false));
+        let mut buffer = crate::ChunkBuffer::default();
+        assert_eq!(again.read(&mut buffer, 99).unwrap(), Some(4));
+        assert_eq!(&buffer[..], b"two\n");
+        rig.follower.acked(source, 8);
+        assert!(rig.follower.reread(source, 4).is_none());
     }
 }
 
@@ -296,14 +394,7 @@ fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
             };
             rig.live.insert(id.key(0), content);
         }
-        let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
-        let ended = std::mem::replace(&mut rig.follower, other);
-        let handed_over = FileConfig {
-            handed_over: ended.into_open_files(),
-            ..rig.config.clone()
-        };
-        let resume = Vec::from_iter(was_used.then_some(earlier));
-        rig.follower = Follower::new(handed_over, resume, false).unwrap();
+        rig.reload(Vec::from_iter(was_used.then_some(earlier)));
         rig.until(|rig| rig.count(is_forgotten) == 1 + usize::from(was_used));
         assert!(rig.texts().contains(&"one\n".to_owned()));
         assert_eq!(rig.lost(), []);
