@@ -228,11 +228,12 @@ impl Follower {
                 },
             });
         }
-        self.forgotten(&entry);
+        self.forgotten(&entry, reason);
     }
 
-    pub(super) fn forgotten(&mut self, entry: &Resume) {
+    pub(super) fn forgotten(&mut self, entry: &Resume, reason: LossReason) {
         self.note_ended(entry.id);
+        self.note_gap_of_earlier(entry, reason);
         self.pending.push(FileEvent::Forgotten {
             id: entry.id,
             generation: entry.generation,
