@@ -138,6 +138,7 @@ impl Follower {
         }
         file.origin = Arc::clone(latest.origin());
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
+        file.flushed = self.was_given_away(&latest);
         if latest.is_unseen {
             // That is withdrawn when it has its name.
             if let Some(closed) = file.closed() {
@@ -150,8 +151,6 @@ impl Follower {
         if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
             return false;
         }
-        // Rotated, read, and finished by the run before.
-        file.flushed = !self.discovery.patterns.matches(&file.path);
         // What was changed since and has its size may be another content: it is opened and compared.
         if latest.id.changed == 0 || latest.id.changed != meta.changed {
             return false;
@@ -159,6 +158,12 @@ impl Follower {
         // Read to its end. It is opened, compared and reported when it changes.
         file.note_changed(meta);
         true
+    }
+
+    /// Whether the beginning of a line may have been given away as a record. The run before does so at the end of a file that
+    /// was rotated away: if its writer goes on, what it writes is no rest of anything, however much of that was read since.
+    pub(super) fn was_given_away(&self, entry: &Resume) -> bool {
+        !self.discovery.patterns.matches(&entry.path)
     }
 
     /// What links of the input led to when an earlier run read it: they may lead elsewhere now.

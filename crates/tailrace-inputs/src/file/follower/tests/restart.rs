@@ -354,3 +354,37 @@ fn of_two_files_that_had_one_inode_each_is_looked_for() {
     assert_eq!(rig.count(is_forgotten), 1);
     assert_eq!(rig.lost(), []);
 }
+
+/// A file that was rotated away was given away to its end, which was within a line. Its writer goes on while no agent runs.
+#[test]
+fn what_is_written_behind_a_line_that_was_given_away_is_no_rest_of_it() {
+    for (name, is_compressed, is_within) in [
+        ("a.log.1", false, false),
+        ("a.log.1", true, false),
+        ("a.log", false, true),
+    ] {
+        let mut rig = stopped("a.log", "one\ntwo");
+        if name != "a.log" {
+            rig.rename("a.log", name);
+            rig.until(|rig| rig.count(is_finished) == 1);
+        }
+        rig.append(name, "three\n");
+        let resume = rig.resume_entries();
+        if is_compressed {
+            super::copied::compress_file(&rig.path(name));
+        }
+        rig.log.clear();
+        rig.begin_again();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| rig.texts() == ["one\ntwothree\n"]);
+        let opened = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Opened { mid_line, .. } => Some(*mid_line),
+            _ => None,
+        });
+        assert_eq!(
+            opened.collect::<Vec<_>>(),
+            [is_within],
+            "{name} {is_compressed}"
+        );
+    }
+}
