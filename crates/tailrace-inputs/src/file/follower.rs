@@ -29,6 +29,7 @@ mod held;
 mod hole;
 mod linked;
 mod links;
+mod listings;
 mod look;
 mod memory;
 mod missed;

@@ -388,3 +388,28 @@ fn what_is_written_behind_a_line_that_was_given_away_is_no_rest_of_it() {
         );
     }
 }
+
+/// `logrotate` goes through many files, each of which has several names in turn, while the agent starts.
+#[test]
+fn a_file_that_is_renamed_while_it_is_looked_for_is_not_gone() {
+    let mut rig = stopped("a.log", "one\n");
+    rig.append("a.log", "two\n");
+    rig.peek();
+    let resume = rig.resume_entries();
+    rig.rename("a.log", "a.log.1");
+    rig.begin_again();
+    let (from, to) = (rig.path("a.log.1"), rig.path("a.log.2"));
+    let rotate = move || {
+        fs::rename(&from, to).unwrap();
+        append(&from, b"three\n");
+    };
+    BETWEEN_LOOKS.with_borrow_mut(|looks| {
+        looks.push(Box::new(rotate));
+        // Compressed files are looked for before that.
+        looks.extend([(); 2].map(|()| Box::new(|| ()) as Box<dyn FnOnce()>));
+    });
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    assert!(BETWEEN_LOOKS.with_borrow(Vec::is_empty));
+    rig.until(|rig| rig.texts().contains(&"one\ntwo\n".to_owned()));
+    assert_eq!(rig.lost(), []);
+}
