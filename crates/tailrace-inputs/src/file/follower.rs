@@ -22,12 +22,14 @@ mod access;
 mod chain;
 mod copied;
 mod from_copy;
+mod gaps;
 mod generation;
 mod handover;
 mod held;
 mod hole;
 mod linked;
 mod links;
+mod listings;
 mod look;
 mod memory;
 mod missed;
@@ -119,6 +121,8 @@ pub struct Follower {
     rotation_chains: HashMap<Arc<Path>, chain::RotationChain>,
     /// Paths whose files were joined by others, and the youngest of those, until the older ones are waited for.
     joined: HashMap<Arc<Path>, chain::ChainedFile>,
+    /// Files of those paths that are lost.
+    gaps: gaps::Gaps,
     /// Files that lost their last name and are not read to their end.
     held: Vec<u32>,
     /// Paths that were found to lead to another file, and when the earlier one was made: a rescan looks for
@@ -233,6 +237,7 @@ impl Follower {
             linked: HashMap::new(),
             rotation_chains: HashMap::new(),
             joined: HashMap::new(),
+            gaps: gaps::Gaps::default(),
             held: Vec::new(),
             rotated: Vec::new(),
             rescanned_at: 0,
@@ -290,6 +295,7 @@ impl Follower {
         }
         drop(entries);
         follower.find_read_ahead();
+        follower.place_gaps_of_earlier();
         follower.leave_copies(copies);
         follower.config.handed_over = HandedOver::default();
         follower.first_start = false;

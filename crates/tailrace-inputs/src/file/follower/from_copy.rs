@@ -118,6 +118,7 @@ impl Follower {
         file.created_at = entry.id.created_at;
         file.origin = Arc::clone(entry.origin());
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
+        file.flushed = self.was_given_away(entry);
         self.set_origin(&mut file);
         let mut copy = self.find_copy(&file, &entry.path);
         if copy.is_none()
@@ -291,7 +292,9 @@ impl Follower {
             return false;
         };
         let Original { size, mid_line } = *original;
-        self.report_copy(slot, size, mid_line, events);
+        let file = self.files[slot as usize].as_ref();
+        let is_given_away = file.is_some_and(|file| file.flushed);
+        self.report_copy(slot, size, mid_line && !is_given_away, events);
         true
     }
 

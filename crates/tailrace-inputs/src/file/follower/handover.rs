@@ -156,6 +156,7 @@ impl Follower {
         file.origin = Arc::clone(entry.origin());
         self.set_origin(&mut file);
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
+        file.flushed = self.was_given_away(entry);
         file.replace_handle(handle);
         self.admit_deleted(inode, file);
         true

@@ -136,8 +136,6 @@ impl Follower {
     /// knows.
     pub(super) fn report_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
         let file = self.files[slot as usize].as_mut();
-        let is_missed =
-            |file: &File| file.has_unseen() || (!file.listed && !file.is_open() && file.size == 0);
         if let Some(file) = file.filter(|file| is_missed(file)) {
             events.push(FileEvent::Lost {
                 source: None,
@@ -246,6 +244,11 @@ fn tell_unseen(file: &mut File, is_unseen: bool) -> Option<FileEvent> {
         generation: file.generation,
         is_unseen,
     })
+}
+
+/// Whether a file that is gone held something of which nobody knows how much it was.
+pub(super) fn is_missed(file: &File) -> bool {
+    file.has_unseen() || (!file.listed && !file.is_open() && file.size == 0)
 }
 
 /// Whether nothing is known of a file's content.

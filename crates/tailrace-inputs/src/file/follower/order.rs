@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::Follower;
 use super::chain::{ChainedFile, Rank, RotationChain};
-use crate::event::SourceId;
+use crate::event::{LossReason, SourceId};
 use crate::file::gzip;
 use crate::file::tracked::File;
 use crate::identity::Inode;
@@ -119,7 +119,7 @@ impl Follower {
     }
 
     /// A file's chain, and where it stands there.
-    fn place_of(&self, slot: u32) -> Option<(&RotationChain, usize)> {
+    pub(super) fn place_of(&self, slot: u32) -> Option<(&RotationChain, usize)> {
         let file = self.files[slot as usize].as_ref()?;
         let chain = self.rotation_chains.get(&file.origin)?;
         Some((chain, chain.position(file, slot)?))
@@ -157,7 +157,7 @@ impl Follower {
             let is_ahead =
                 chain.any(|known| known.created_at < entry.id.created_at && is_behind(known));
             if !is_ahead || !self.resume_from_copy(&entry, true) {
-                self.forgotten(&entry);
+                self.forgotten(&entry, LossReason::Vanished);
             }
             self.generations.let_go(Inode::from(entry.id));
         }
@@ -178,9 +178,12 @@ impl Follower {
         }
     }
 
-    /// A file gives its first bytes: what had its path before it, and now may end.
+    /// A file gives its first bytes: what had its path before it, and now may end. Nothing goes on in it if a file between
+    /// them is lost.
     pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
         let (chain, at) = self.place_of(slot)?;
+        let created_at = chain[at].created_at;
+        let origin = Arc::clone(&self.files[slot as usize].as_ref()?.origin);
         let mut older = Vec::new();
         for known in chain[..at].iter().rev() {
             let Some(file) = &self.files[known.slot as usize] else {
@@ -190,17 +193,19 @@ impl Follower {
                 && (file.is_deleted() || file.path != file.origin)
                 && file.unread() == 0
             {
-                older.push((known.slot, file.source));
+                older.push((*known, file.source));
             }
             // Those before it were told when it gave its own, or are over.
             if file.chunked || (!file.is_reported && file.offset > 0) {
                 break;
             }
         }
-        for (slot, _) in older.iter().rev() {
-            self.mark_ready(*slot);
+        for (known, _) in older.iter().rev() {
+            self.mark_ready(known.slot);
         }
-        older.first().map(|(_, source)| *source)
+        let (nearest, source) = older.first()?;
+        let from = nearest.created_at;
+        (!self.gaps.is_between(&origin, from, created_at)).then_some(*source)
     }
 
     /// Whether a younger file of the same path is there that gave no byte yet: a record may go on in it.
@@ -211,7 +216,7 @@ impl Follower {
         let younger = chain[at + 1..].iter();
         let mut younger = younger.filter_map(|known| self.files[known.slot as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
-        is_there && younger.all(|file| !file.chunked)
+        is_there && younger.all(|file| !file.chunked) && !self.is_before_gap(slot)
     }
 
     /// The oldest file of the same path that has its turn to come and was not reported, for a file that was not
@@ -264,6 +269,7 @@ impl Follower {
             chain.remove(file, slot);
             if chain.is_empty() {
                 self.rotation_chains.remove(&file.origin);
+                self.gaps.forget(&file.origin);
             }
         }
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::Follower;
+use super::gaps::before_content_of;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason, ProblemKind};
 use crate::file::growth::Growth;
@@ -378,7 +379,9 @@ impl Follower {
             return false;
         }
         report_truncated(file, events);
-        report_end(file, LossReason::Truncated, events);
+        report_end(file, LossReason::Truncated, true, events);
+        let before = before_content_of(file.created_at);
+        let origin = Arc::clone(&file.origin);
         self.by_source.remove(&file.source);
         if file.is_reported {
             self.ended.insert(file.source, (file.inode, file.offset));
@@ -390,6 +393,7 @@ impl Follower {
         file.was_active();
         self.by_source.insert(source, slot);
         self.note_ended(id);
+        self.note_gap(&origin, before);
         true
     }
 
@@ -403,7 +407,9 @@ impl Follower {
 
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
+        let is_cut = self.is_before_gap(slot);
         self.leave_rotation_chain(slot);
+        self.note_gap_of(slot, reason);
         let file = self.files[slot as usize].as_deref();
         let is_kept = |file: &File| file.is_deleted() && file.is_reported && file.is_open();
         if file.is_some_and(is_kept) && reason == LossReason::Vanished {
@@ -417,7 +423,7 @@ impl Follower {
             // The slot may be another file's before its turn comes.
             self.ready.retain(|waits| *waits != slot);
         }
-        report_end(&file, reason, events);
+        report_end(&file, reason, is_cut, events);
         if !file.has_copy && !file.is_copied() {
             self.note_ended(file.id());
         }
@@ -457,12 +463,13 @@ impl Follower {
 
     /// The source of a file ends, the file is still looked after.
     pub(super) fn finish_source(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        let is_cut = self.is_before_gap(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
         events.push(FileEvent::Finished {
             source: file.source,
-            is_cut: false,
+            is_cut,
         });
         file.is_reported = false;
         file.paused = false;
@@ -709,13 +716,14 @@ fn report_truncated(file: &File, events: &mut Vec<FileEvent>) {
     }
 }
 
-fn report_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
+/// `is_before_gap`: what stood behind it is lost.
+fn report_end(file: &File, reason: LossReason, is_before_gap: bool, events: &mut Vec<FileEvent>) {
     report_lost(file, file.unread(), reason, events);
     if file.is_reported {
         events.push(FileEvent::Finished {
             source: file.source,
             // Nobody knows what stood there last of what was replaced, or cannot be decompressed.
-            is_cut: file.unread() > 0 || reason != LossReason::Vanished,
+            is_cut: file.unread() > 0 || reason != LossReason::Vanished || is_before_gap,
         });
     }
     if file.listed {

@@ -4,19 +4,17 @@
 //! candidate; the fingerprint decides, when the file is opened at its turn. A file whose size is
 //! exactly where it was left, and that was not changed since, is not opened at all until it is.
 
-use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::DirEntryExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Follower;
+use super::listings::{Listings, is_at};
 use super::missed::now_ns;
 use super::order::KnownPath;
 use crate::event::{FileEvent, LossReason};
 use crate::file::tracked::File;
 use crate::identity::Inode;
-use crate::meta::Meta;
+use crate::meta::{LISTINGS_MAX, Meta};
 use crate::resume::Resume;
 
 /// Resume entries that no file has claimed: of very many files they are much of what a start needs, so they stay where
@@ -138,6 +136,7 @@ impl Follower {
         }
         file.origin = Arc::clone(latest.origin());
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
+        file.flushed = self.was_given_away(&latest);
         if latest.is_unseen {
             // That is withdrawn when it has its name.
             if let Some(closed) = file.closed() {
@@ -150,8 +149,6 @@ impl Follower {
         if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
             return false;
         }
-        // Rotated, read, and finished by the run before.
-        file.flushed = !self.discovery.patterns.matches(&file.path);
         // What was changed since and has its size may be another content: it is opened and compared.
         if latest.id.changed == 0 || latest.id.changed != meta.changed {
             return false;
@@ -159,6 +156,12 @@ impl Follower {
         // Read to its end. It is opened, compared and reported when it changes.
         file.note_changed(meta);
         true
+    }
+
+    /// Whether the beginning of a line may have been given away as a record. The run before does so at the end of a file that
+    /// was rotated away: if its writer goes on, what it writes is no rest of anything, however much of that was read since.
+    pub(super) fn was_given_away(&self, entry: &Resume) -> bool {
+        !self.discovery.patterns.matches(&entry.path)
     }
 
     /// What links of the input led to when an earlier run read it: they may lead elsewhere now.
@@ -176,7 +179,7 @@ impl Follower {
     /// Looks for the entries that no discovered file claimed, under their old name and then in its
     /// directory; the rest are gone.
     pub(super) fn resume_unclaimed(&mut self) {
-        let mut listings: HashMap<PathBuf, HashMap<u64, PathBuf>> = HashMap::new();
+        let mut listings = Listings::default();
         let mut entries = self.resume.rest();
         entries.sort_by(|a, b| (&a.path, a.generation).cmp(&(&b.path, b.generation)));
         for entry in &entries {
@@ -184,22 +187,41 @@ impl Follower {
             if !self.resume.has(inode) {
                 continue;
             }
-            if let Some(path) = named(&mut listings, entry, &entry.path) {
-                // It may be another file's inode by now, which is left out: a compressed one.
-                self.appeared(&path, true);
-            } else if let Some(target) = self.target_of(entry)
-                && let Some(path) = named(&mut listings, entry, &target)
-                // The roots may be others than those of the run before.
-                && self.roots.lead_to(&path)
-            {
-                self.appeared_behind(&path, &entry.path);
-            }
+            self.find_renamed(entry, &mut listings);
             // Other files that had the inode, or have it now, are looked for by themselves.
             let Some((entry, is_latest)) = self.resume.take(inode, entry.generation) else {
                 continue;
             };
             if !is_latest || !self.resume_handed_over(&entry) {
                 self.resume_failed(entry, LossReason::Vanished);
+            }
+        }
+    }
+
+    /// Looks for the file of an entry, which claims it if it is there. It may be renamed once more in that moment: a rotation
+    /// goes through hundreds of files, and none of them may be taken for gone because of that.
+    fn find_renamed(&mut self, entry: &Resume, listings: &mut Listings) {
+        let (inode, created_at) = (Inode::from(entry.id), entry.id.created_at);
+        for _ in 0..LISTINGS_MAX {
+            let named = listings.find(&entry.path, inode, created_at);
+            #[cfg(test)]
+            super::tests::between_looks();
+            let path = if let Some(path) = named {
+                // It may be another file's inode by now, which is left out: a compressed one.
+                self.appeared(&path, true);
+                path
+            } else if let Some(target) = self.target_of(entry)
+                && let Some(path) = listings.find(&target, inode, created_at)
+                // The roots may be others than those of the run before.
+                && self.roots.lead_to(&path)
+            {
+                self.appeared_behind(&path, &entry.path);
+                path
+            } else {
+                return;
+            };
+            if !self.resume.has(inode) || is_at(&path, inode, created_at) {
+                return;
             }
         }
     }
@@ -228,54 +250,18 @@ impl Follower {
                 },
             });
         }
-        self.forgotten(&entry);
+        self.forgotten(&entry, reason);
     }
 
-    pub(super) fn forgotten(&mut self, entry: &Resume) {
+    pub(super) fn forgotten(&mut self, entry: &Resume, reason: LossReason) {
         self.note_ended(entry.id);
+        self.note_gap_of_earlier(entry, reason);
         self.pending.push(FileEvent::Forgotten {
             id: entry.id,
             generation: entry.generation,
             path: entry.path.to_path_buf(),
         });
     }
-}
-
-/// The name the file of an entry has now: `name`, or another in the same directory.
-fn named(
-    listings: &mut HashMap<PathBuf, HashMap<u64, PathBuf>>,
-    entry: &Resume,
-    name: &Path,
-) -> Option<PathBuf> {
-    let names = [Some(name.to_owned()), listed(listings, entry, name)];
-    names.into_iter().flatten().find(|path| {
-        // Another file may have the inode now. One that is ours was found by its name.
-        Meta::of_target(path).is_ok_and(|meta| {
-            meta.is_file() && meta.is_of(Inode::from(entry.id), entry.id.created_at)
-        })
-    })
-}
-
-/// The name an inode has now in the directory of `name`: each directory is listed once.
-fn listed(
-    listings: &mut HashMap<PathBuf, HashMap<u64, PathBuf>>,
-    entry: &Resume,
-    name: &Path,
-) -> Option<PathBuf> {
-    let dir = name.parent()?;
-    if !listings.contains_key(dir) {
-        listings.insert(dir.to_owned(), list(dir));
-    }
-    listings.get(dir)?.get(&entry.id.inode).cloned()
-}
-
-fn list(dir: &Path) -> HashMap<u64, PathBuf> {
-    fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| (entry.ino(), entry.path()))
-        .collect()
 }
 
 #[cfg(test)]

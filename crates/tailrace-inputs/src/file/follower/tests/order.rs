@@ -423,3 +423,43 @@ fn a_file_that_was_renamed_is_read_before_its_successor_after_a_restart() {
         entries.any(|entry| entry.path == b && entry.origin.is_none())
     });
 }
+
+/// A record that begins in the first file may end in the second one: if that is lost, what the third one begins with is not
+/// its end.
+#[test]
+fn nothing_goes_on_behind_what_is_lost() {
+    for (what, continues, cuts) in [
+        ("there", 2, &[false, false][..]),
+        ("deleted", 0, &[true]),
+        ("replaced", 1, &[true, false]),
+    ] {
+        let mut rig = Rig::new(&["a.log"]);
+        for (n, text) in ["one\n", "two\n"].into_iter().enumerate() {
+            rig.append("a.log", text);
+            rig.until(|rig| rig.texts().len() == n + 1);
+            rig.rename("a.log", &format!("a.log.{n}"));
+            tick(rig.dir.path());
+        }
+        rig.append("a.log", "three\n");
+        rig.until(|rig| rig.texts().len() == 3);
+        let resume = rig.kill(100);
+        match what {
+            "deleted" => fs::remove_file(rig.path("a.log.1")).unwrap(),
+            "replaced" => fs::write(rig.path("a.log.1"), "another\n").unwrap(),
+            _ => {}
+        }
+        rig.log.clear();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| {
+            rig.texts().contains(&"three\n".to_owned()) && rig.count(is_finished) == cuts.len()
+        });
+        let is_continued = |event: &FileEvent| matches!(event, FileEvent::Continues { .. });
+        assert_eq!(rig.count(is_continued), continues, "{what}");
+        let ends = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Finished { is_cut, .. } => Some(*is_cut),
+            _ => None,
+        });
+        assert_eq!(ends.collect::<Vec<_>>(), cuts, "{what}");
+        assert_eq!(rig.lost().len(), usize::from(what != "there"), "{what}");
+    }
+}

@@ -445,3 +445,62 @@ fn of_two_files_that_had_one_inode_each_is_looked_for() {
     assert_eq!(rig.count(is_forgotten), 1);
     assert_eq!(rig.lost(), []);
 }
+
+/// A file that was rotated away was given away to its end, which was within a line. Its writer goes on while no agent runs.
+#[test]
+fn what_is_written_behind_a_line_that_was_given_away_is_no_rest_of_it() {
+    for (name, is_compressed, is_within) in [
+        ("a.log.1", false, false),
+        ("a.log.1", true, false),
+        ("a.log", false, true),
+    ] {
+        let mut rig = stopped("a.log", "one\ntwo");
+        if name != "a.log" {
+            rig.rename("a.log", name);
+            rig.until(|rig| rig.count(is_finished) == 1);
+        }
+        rig.append(name, "three\n");
+        let resume = rig.resume_entries();
+        if is_compressed {
+            super::copied::compress_file(&rig.path(name));
+        }
+        rig.log.clear();
+        rig.begin_again();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| rig.texts() == ["one\ntwothree\n"]);
+        let opened = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Opened { mid_line, .. } => Some(*mid_line),
+            _ => None,
+        });
+        assert_eq!(
+            opened.collect::<Vec<_>>(),
+            [is_within],
+            "{name} {is_compressed}"
+        );
+    }
+}
+
+/// `logrotate` goes through many files, each of which has several names in turn, while the agent starts.
+#[test]
+fn a_file_that_is_renamed_while_it_is_looked_for_is_not_gone() {
+    let mut rig = stopped("a.log", "one\n");
+    rig.append("a.log", "two\n");
+    rig.peek();
+    let resume = rig.resume_entries();
+    rig.rename("a.log", "a.log.1");
+    rig.begin_again();
+    let (from, to) = (rig.path("a.log.1"), rig.path("a.log.2"));
+    let rotate = move || {
+        fs::rename(&from, to).unwrap();
+        append(&from, b"three\n");
+    };
+    BETWEEN_LOOKS.with_borrow_mut(|looks| {
+        looks.push(Box::new(rotate));
+        // Compressed files are looked for before that.
+        looks.extend([(); 2].map(|()| Box::new(|| ()) as Box<dyn FnOnce()>));
+    });
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    assert!(BETWEEN_LOOKS.with_borrow(Vec::is_empty));
+    rig.until(|rig| rig.texts().contains(&"one\ntwo\n".to_owned()));
+    assert_eq!(rig.lost(), []);
+}
