@@ -53,12 +53,12 @@ impl Listings {
 impl Listing {
     fn of(dir: &Path) -> Self {
         let changed = changed(dir);
-        let settled = now_ns().saturating_sub(CLOCK_TICK_NS);
+        let a_tick_ago = now_ns().saturating_sub(CLOCK_TICK_NS);
         let names = fs::read_dir(dir).into_iter().flatten().flatten();
         let by_inode = names.map(|entry| (entry.ino(), entry.path())).collect();
         Self {
             by_inode,
-            changed: changed.filter(|changed| *changed < settled),
+            changed: changed.filter(|changed| *changed < a_tick_ago),
         }
     }
 
