@@ -26,6 +26,9 @@ const ROWS_MAX: u64 = 1 << 60;
 const DIGITS_OF_INTEGERS: u8 = 20;
 const NANOSECONDS_OF_DAY: i64 = 86_400_000_000_000;
 
+/// The keys that rows are sorted by, each with whether it is one of a partition.
+type Order = Vec<(Sort, bool)>;
+
 /// Gives the keys of frames types that have room for the distances, and keeps counts within the rows that there can be.
 pub(crate) fn with_distances(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan =
@@ -47,7 +50,7 @@ pub(crate) fn with_distances(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// A step for each order: windows of one step had the same before some of their keys got another type.
 fn apart(window: Window) -> Result<Transformed<LogicalPlan>> {
-    let mut groups: Vec<(Vec<(Sort, bool)>, Vec<Expr>)> = Vec::new();
+    let mut groups: Vec<(Order, Vec<Expr>)> = Vec::new();
     for expr in &window.window_expr {
         let order = match expr.clone().unalias() {
             Expr::WindowFunction(called) => {

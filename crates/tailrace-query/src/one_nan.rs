@@ -73,8 +73,8 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => None,
     };
     if let Some(args) = takes_any {
-        let is_other = args.iter_mut().fold(false, |is, arg| bare(arg) || is);
-        return Ok(Transformed::new_transformed(expr, is_other));
+        let bared = args.iter_mut().map(bare).filter(|is| *is).count();
+        return Ok(Transformed::new_transformed(expr, bared > 0));
     }
     let may_give_one = match &expr {
         Expr::BinaryExpr(it) => is_arithmetic(it.op),
