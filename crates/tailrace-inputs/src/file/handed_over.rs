@@ -8,7 +8,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::file::reread::Reread;
 use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
@@ -52,19 +51,6 @@ impl HandedOver {
     pub fn extend(&self, other: &Self) {
         let others = std::mem::take(&mut *other.lock());
         self.lock().extend(others);
-    }
-
-    /// Adds a file that was to be read again, unless it is among these.
-    pub fn keep(&self, file: Reread) {
-        let file = file.into_file();
-        let Ok(meta) = Meta::of_file(&file) else {
-            return;
-        };
-        let handle = Handle {
-            file,
-            unreported: None,
-        };
-        self.lock().entry(meta.inode).or_insert(handle);
     }
 
     /// Takes the file of this inode, unless it was made at another time: then it is another one, for somebody else.

@@ -134,11 +134,6 @@ impl Reread {
         Ok(Some(bytes))
     }
 
-    /// The file itself.
-    pub(crate) fn into_file(self) -> File {
-        self.handle
-    }
-
     /// What a file that has no name any more keeps on the disk for this reader alone, in bytes; `None` while
     /// it has a name.
     ///

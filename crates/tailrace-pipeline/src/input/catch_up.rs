@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tailrace_inputs::{HandedOver, Reread};
+use tailrace_inputs::Reread;
 use tracing::{info, warn};
 
 use crate::clock::now_ns;
@@ -155,16 +155,6 @@ impl CatchUp {
     /// Forgets all sources.
     pub(crate) fn clear(&self) {
         self.files().clear();
-    }
-
-    /// The pipeline ends: gives the files that an output which is required has not read, for who reads them next.
-    pub(crate) fn hand_over(&self, shared: &Shared, to: &HandedOver) {
-        if !shared.is_required(self.output) {
-            return;
-        }
-        let files = std::mem::take(&mut *self.files());
-        let files = files.into_values().filter_map(|missed| missed.file);
-        files.for_each(|file| to.keep(file));
     }
 
     /// Catches up and rejoins; ends then, or when the agent stops.

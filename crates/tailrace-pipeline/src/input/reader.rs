@@ -153,11 +153,7 @@ impl Reader {
         for (_, thread) in self.catching_up.drain() {
             end_of(thread);
         }
-        let open = self.input.hand_over();
-        for catch_up in &self.catch_ups {
-            catch_up.hand_over(&self.shared, &open);
-        }
-        open
+        self.input.hand_over()
     }
 
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use tailrace_testkit::{Answer, Collector};
 
-use crate::reload::reload;
 use crate::support::{Agent, Bench, append, get, until};
 
 /// Bytes of one line: 100,000 of them are several times what may be in flight.
@@ -52,7 +51,7 @@ fn each_once(count: usize) -> BTreeMap<i64, usize> {
 
 /// A config of one pipeline with two outputs; `more` stands in the second one.
 fn config(bench: &Bench, well: &Collector, ill: &Collector, more: &str) {
-    let what = ("SELECT * FROM logs", "4MiB", "replay: 3MiB");
+    let what = ("SELECT * FROM logs", "4MiB");
     config_with(bench, well, ill, more, what);
 }
 
@@ -61,7 +60,7 @@ fn config_with(
     well: &Collector,
     ill: &Collector,
     more: &str,
-    (query, queue, limits): (&str, &str, &str),
+    (query, queue): (&str, &str),
 ) {
     let output = |name: &str, collector: &Collector, more: &str| {
         format!(
@@ -74,7 +73,7 @@ fn config_with(
         "admin: {{listen: '127.0.0.1:0'}}\nshutdown: {{grace: 300ms}}\npipelines:\n  app:\n    \
          input: {{type: file, include: ['$DIR/logs/*.log'], format: auto}}\n    batch: \
          {{max_wait: 50ms, max_bytes: 256KiB}}\n    queue: {{max_bytes: {queue}}}\n    limits: \
-         {{{limits}}}\n    transform: {query}\n    outputs:{}{}\n",
+         {{replay: 3MiB}}\n    transform: {query}\n    outputs:{}{}\n",
         output("well", well, ""),
         output("ill", ill, more)
     ));
@@ -123,8 +122,7 @@ fn what_was_put_off_for_a_dead_output_goes_on_when_that_is_detached() {
     let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
     let uncompressed = ", compression: none";
     let query = "SELECT seq, repeat(noise, 20) AS noise FROM logs";
-    let what = (query, "16MiB", "replay: 3MiB");
-    config_with(&bench, &well, &ill, uncompressed, what);
+    config_with(&bench, &well, &ill, uncompressed, (query, "16MiB"));
     append(&bench.log("a.log"), &lines(0..4_000));
     let agent = bench.start();
     well.wait_records(4_000);
@@ -269,42 +267,6 @@ fn a_rotated_or_deleted_file_in_flight_does_not_keep_an_output_from_being_detach
         assert_eq!(arrivals(&ill), each_once(50_000));
         ends_well(agent);
     }
-}
-
-/// The shared reading has let go of a renamed file, which as a whole is more than it may keep of deleted ones.
-#[test]
-fn a_reload_keeps_deleted_files_that_a_detached_output_has_not_read() {
-    let (bench, well, ill) = (Bench::new(), Collector::start(), Collector::start());
-    let limits = "replay: 3MiB, held_bytes: 16MiB";
-    let write = |query| config_with(&bench, &well, &ill, "", (query, "4MiB", limits));
-    write("SELECT * FROM logs");
-    append(&bench.log("a.log"), &lines(0..20_000));
-    let agent = bench.start();
-    ill.wait_records(20_000);
-    ill.always(Answer::status(503));
-    append(&bench.log("a.log"), &lines(20_000..50_000));
-    well.wait_records(50_000);
-    until(|| metric(&agent, DETACHED) == 1, || agent.own_log());
-    fs::rename(bench.log("a.log"), bench.log("a.old")).unwrap();
-    until(
-        || metric(&agent, "tailrace_input_files_open") == 0,
-        || get(&agent.admin(), "/metrics"),
-    );
-    fs::remove_file(bench.log("a.old")).unwrap();
-    // What comes later in the directory is noticed later.
-    append(&bench.log("b.log"), &lines(50_000..50_010));
-    well.wait_records(50_010);
-    write("SELECT * FROM logs WHERE seq >= 0");
-    assert_eq!(reload(&agent).0, 200);
-    ill.always(Answer::ok());
-    ill.wait_records(50_010);
-    assert_eq!(arrivals(&well), each_once(50_010));
-    assert_eq!(arrivals(&ill), each_once(50_010));
-    assert_eq!(
-        ledger(&agent)["pipelines"][0]["lost_bytes"],
-        serde_json::json!({})
-    );
-    ends_well(agent);
 }
 
 /// What the first catch-up left unfinished must not go on in the second one, in another file.
