@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tailrace_config::Input;
-use tailrace_inputs::{Claim, Claims, FingerprintKey, HandedOver, OpenContext, Resume};
+use tailrace_inputs::{Claims, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 use tracing::warn;
 
@@ -377,7 +377,7 @@ impl Pipeline {
     }
 }
 
-/// Opens the inputs. What an earlier run left of a source goes to the inputs with the best claim to it, or to the first one
+/// Opens the inputs. What an earlier run left of a source goes to the input with the best claim to it, or to the first one
 /// of files where none has any (the globs were changed, or the input removed).
 fn open_inputs(
     plan: &PipelinePlan,
@@ -399,12 +399,8 @@ fn open_inputs(
         let claims: Vec<Claims> = claims.collect::<Result<_, _>>().map_err(failed)?;
         let first_of_files = inputs.iter().position(|input| reads_files(&input));
         for entry in around.resume.entries() {
-            let mut owners = owners_of(&entry, &claims);
-            let owner = owners.pop().or(first_of_files).unwrap_or(0);
-            for other in owners {
-                resume[other].push(entry.clone());
-            }
-            resume[owner].push(entry);
+            let owner = owner_of(&entry, &claims).or(first_of_files);
+            resume[owner.unwrap_or(0)].push(entry);
         }
     }
     let open = |(input, resume): (&Input, Vec<Resume>)| {
@@ -423,17 +419,11 @@ fn open_inputs(
     Ok(opened.collect::<Result<_, _>>().map_err(failed)?)
 }
 
-/// The input with the best claim to what an earlier run left; of two with the same one, the first. But all that find a file
-/// by its name read it, and each of them goes on with it: it would be new to the others. A file that is gone is lost once.
-fn owners_of(entry: &Resume, claims: &[Claims]) -> Vec<usize> {
+/// The input with the best claim to what an earlier run left; of two with the same one, the first.
+fn owner_of(entry: &Resume, claims: &[Claims]) -> Option<usize> {
     let claims = claims.iter().enumerate();
     let claims = claims.filter_map(|(index, claims)| Some((claims(entry)?, index)));
-    let mut claims: Vec<(Claim, usize)> = claims.collect();
-    claims.sort_unstable();
-    let found = claims.partition_point(|(claim, _)| *claim == Claim::Found);
-    let is_shared = found > 1 && entry.id.size_at(&entry.path).is_some();
-    claims.truncate(if is_shared { found } else { 1 });
-    claims.into_iter().map(|(_, index)| index).collect()
+    claims.min().map(|(_, index)| index)
 }
 
 /// The pods of the node, for inputs that read their logs.

@@ -1,7 +1,6 @@
 //! What a pipeline may hold, and who waits for whom.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
@@ -80,52 +79,7 @@ fn owner(inputs: &str, path: &str, origin: Option<&str>) -> Option<usize> {
         size: 0,
         is_unseen: false,
     };
-    let owners = owners_of(&entry, &claims);
-    assert!(owners.len() < 2, "{owners:?}");
-    owners.first().copied()
-}
-
-/// It would be sent again at each start by the one that does not know it.
-#[test]
-fn a_file_goes_on_in_each_input_that_finds_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("app.log");
-    let inputs = ["*.log", "app.*", "other.log"].map(|glob| {
-        let glob = dir.path().join(glob);
-        format!("{{type: file, include: ['{}']}}", glob.display())
-    });
-    let yaml = format!(
-        "pipelines: {{a: {{inputs: [{}], output: {{type: discard}}}}}}",
-        inputs.join(", ")
-    );
-    let file = dir.path().join("tailrace.yaml");
-    fs::write(&file, yaml).unwrap();
-    fs::write(&path, "one\n").unwrap();
-    let loaded = config::load(&[file], &|_| None).unwrap();
-    let inputs = loaded.pipelines["a"].inputs.iter();
-    let claims: Vec<_> = inputs.map(|input| input.claims().unwrap()).collect();
-    let meta = fs::metadata(&path).unwrap();
-    let entry = Resume {
-        id: tailrace_inputs::FileId {
-            device: meta.dev(),
-            inode: meta.ino(),
-            ..tailrace_inputs::FileId::NONE
-        },
-        generation: 0,
-        path: path.as_path().into(),
-        origin: None,
-        target: None,
-        offset: 4,
-        owed_from: 4,
-        size: 4,
-        is_unseen: false,
-    };
-    assert_eq!(owners_of(&entry, &claims), [0, 1]);
-    // Its old name is all that is known of it until it is found again.
-    fs::rename(&path, dir.path().join("app.log.1")).unwrap();
-    assert_eq!(owners_of(&entry, &claims), [0, 1]);
-    fs::remove_file(dir.path().join("app.log.1")).unwrap();
-    assert_eq!(owners_of(&entry, &claims), [0]);
+    owner_of(&entry, &claims)
 }
 
 #[test]
