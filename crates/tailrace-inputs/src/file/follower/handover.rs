@@ -88,7 +88,12 @@ impl Follower {
         if bytes > 0 && held > self.config.held_bytes_max {
             return;
         }
-        if self.unacked.len() >= self.config.open_files_max
+        // What has a name can be opened again, mostly: it takes none of the descriptors that others need. Its own is free soon.
+        let others = match file.is_deleted() {
+            true => 0,
+            false => self.open_files.saturating_sub(1),
+        };
+        if self.unacked.len() + others >= self.config.open_files_max
             && !(file.is_deleted() && let_named_go(&mut self.unacked))
         {
             return;

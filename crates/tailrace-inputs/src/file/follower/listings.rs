@@ -53,12 +53,13 @@ impl Listings {
 impl Listing {
     fn of(dir: &Path) -> Self {
         let changed = changed(dir);
-        let a_tick_ago = now_ns().saturating_sub(CLOCK_TICK_NS);
+        let now = now_ns();
         let names = fs::read_dir(dir).into_iter().flatten().flatten();
         let by_inode = names.map(|entry| (entry.ino(), entry.path())).collect();
         Self {
             by_inode,
-            changed: changed.filter(|changed| *changed < a_tick_ago),
+            // One in the future is of a clock that was set back: what changes now has another.
+            changed: changed.filter(|changed| now.abs_diff(*changed) > CLOCK_TICK_NS),
         }
     }
 

@@ -159,9 +159,10 @@ impl Follower {
     }
 
     /// Whether the beginning of a line may have been given away as a record. The run before does so at the end of a file that
-    /// was rotated away: if its writer goes on, what it writes is no rest of anything, however much of that was read since.
+    /// was rotated away: if its writer goes on, what it writes is no rest of anything. Within the file it does not: there a
+    /// line that is too long was cut, and the rest of that is skipped.
     pub(super) fn was_given_away(&self, entry: &Resume) -> bool {
-        !self.discovery.patterns.matches(&entry.path)
+        entry.offset >= entry.size && !self.discovery.patterns.matches(&entry.path)
     }
 
     /// What links of the input led to when an earlier run read it: they may lead elsewhere now.
