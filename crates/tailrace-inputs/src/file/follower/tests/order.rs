@@ -328,14 +328,7 @@ fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
 #[test]
 fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     let mut rig = Rig::with(&["a.log"], |_, config| config.gone.since = 1);
-    for (n, text) in ["one\n", "two\n"].into_iter().enumerate() {
-        rig.append("a.log", text);
-        rig.until(|rig| rig.texts().len() == n + 1);
-        rig.rename("a.log", &format!("a.log.{n}"));
-        tick(rig.dir.path());
-    }
-    rig.append("a.log", "three\n");
-    rig.until(|rig| rig.texts().len() == 3);
+    three_generations(&mut rig);
     let mut resume = rig.resume_entries();
     rig.rename("a.log", "a.log.2");
     tick(rig.dir.path());
@@ -424,6 +417,18 @@ fn a_file_that_was_renamed_is_read_before_its_successor_after_a_restart() {
     });
 }
 
+/// Reads three files of `a.log`, of which two were renamed to `a.log.0` and `a.log.1`.
+fn three_generations(rig: &mut Rig) {
+    for (n, text) in ["one\n", "two\n"].into_iter().enumerate() {
+        rig.append("a.log", text);
+        rig.until(|rig| rig.texts().len() == n + 1);
+        rig.rename("a.log", &format!("a.log.{n}"));
+        tick(rig.dir.path());
+    }
+    rig.append("a.log", "three\n");
+    rig.until(|rig| rig.texts().len() == 3);
+}
+
 /// A record that begins in the first file may end in the second one: if that is lost, what the third one begins with is not
 /// its end.
 #[test]
@@ -434,14 +439,7 @@ fn nothing_goes_on_behind_what_is_lost() {
         ("replaced", 1, &[true, false]),
     ] {
         let mut rig = Rig::new(&["a.log"]);
-        for (n, text) in ["one\n", "two\n"].into_iter().enumerate() {
-            rig.append("a.log", text);
-            rig.until(|rig| rig.texts().len() == n + 1);
-            rig.rename("a.log", &format!("a.log.{n}"));
-            tick(rig.dir.path());
-        }
-        rig.append("a.log", "three\n");
-        rig.until(|rig| rig.texts().len() == 3);
+        three_generations(&mut rig);
         let resume = rig.kill(100);
         match what {
             "deleted" => fs::remove_file(rig.path("a.log.1")).unwrap(),
