@@ -111,11 +111,14 @@ fn bare(expr: &mut Expr) -> bool {
     let Expr::ScalarFunction(call) = expr else {
         return false;
     };
-    let is_step = call.func.inner().is::<OneNan>();
-    if let (true, Some(operand)) = (is_step, call.args.pop()) {
-        *expr = operand;
+    if !call.func.inner().is::<OneNan>() {
+        return false;
     }
-    is_step
+    let Some(operand) = call.args.pop() else {
+        return false;
+    };
+    *expr = operand;
+    true
 }
 
 /// Gives the floats that it is given, and the one NaN for every NaN.
