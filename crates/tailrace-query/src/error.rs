@@ -8,6 +8,7 @@ mod operators;
 mod patterns;
 mod planning;
 mod running;
+mod values;
 mod words;
 
 use std::fmt::{self, Write};

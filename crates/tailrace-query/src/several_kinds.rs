@@ -12,7 +12,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
 
 pub(crate) use self::compared::compared;
-pub(crate) use self::text::rule as as_texts;
+pub(crate) use self::text::{Planner, rule as as_texts};
 use crate::error::Error;
 
 /// Checks that every column of the result, every key of an order and of groups, and what aggregates take has values of one kind.

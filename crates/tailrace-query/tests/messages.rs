@@ -637,6 +637,28 @@ fn operators_say_which_types_stand_beside_them() {
     );
 }
 
+#[test]
+fn values_without_a_result_are_said() {
+    check(
+        "SELECT sqrt(k - 1000) FROM logs",
+        "`sqrt` of a negative number",
+        None,
+        "`CASE WHEN x >= 0 THEN sqrt(x) END` gives NULL there",
+    );
+    check(
+        "SELECT CAST(k * 1e19 AS BIGINT) FROM logs",
+        "1e19 is beyond int64",
+        None,
+        "`TRY_CAST(x AS BIGINT)` gives NULL there",
+    );
+    check(
+        "SELECT to_char(timestamp, '%Q') FROM logs",
+        "a format of a time has a part that there is not",
+        None,
+        "the parts of a format are those of strftime, as '%Y-%m-%d %H:%M:%S%.3f'",
+    );
+}
+
 /// DataFusion would give NULL as the key of a row that only the table on the right has.
 #[test]
 fn outer_joins_do_not_merge_keys_of_the_right() {

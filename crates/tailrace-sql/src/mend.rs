@@ -9,6 +9,7 @@ mod float_time;
 mod functions;
 mod in_lists;
 mod interval;
+mod interval_times;
 mod operators;
 mod regex;
 mod regexp_match;

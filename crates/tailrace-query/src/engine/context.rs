@@ -15,7 +15,7 @@ use super::{Options, checked, clock_times, join_keys, memory, zeros};
 use crate::aggregates::mended;
 use crate::footers;
 use crate::one_nan;
-use crate::several_kinds::as_texts;
+use crate::several_kinds::{Planner, as_texts};
 
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
 const MERGED_ROW_BYTES: usize = 128 << 10;
@@ -98,9 +98,11 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     }
     state = state.with_analyzer_rule(Arc::new(ComparedKeys));
     let mut context = SessionContext::new_with_state(state.build());
-    context
-        .register_expr_planner(mending_planner())
-        .context("a planner cannot be registered")?;
+    for planner in [mending_planner(), Arc::new(Planner)] {
+        context
+            .register_expr_planner(planner)
+            .context("a planner cannot be registered")?;
+    }
     context.register_udf(sha256());
     mend_functions(&mut context).context("functions cannot be mended")?;
     for mended in mended() {

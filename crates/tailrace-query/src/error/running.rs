@@ -14,6 +14,7 @@ use tailrace_sql::walk::expressions;
 use super::Error;
 use super::patterns::refused_regex;
 use super::planning::{decimal_name, of_literal, place_in, place_of, type_name, unfit};
+use super::values::of_value;
 use crate::csv_head::QUOTES;
 use crate::table::Table;
 
@@ -30,6 +31,7 @@ impl Ran<'_> {
         of_text(text, self)
             .or_else(|| of_division(text, self))
             .or_else(|| of_overflow(text))
+            .or_else(|| of_value(text))
             .or_else(|| of_unit(text, self.sql))
             .or_else(|| of_time(text))
             .or_else(|| refused_regex(text, self.sql))

@@ -1,7 +1,7 @@
 //! Values of several kinds beside numbers. DataFusion compares such a value as one of the number's kind: 12.5 was neither more nor less than 3,
 //! and a text is read for a number. Here it is the number that it is, and NULL if it is none.
 //!
-//! Each side becomes one value, so that a comparison can be the key of a join.
+//! Each side becomes one value, so that a comparison can be the key of a join. A pattern is for its text.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -17,8 +17,9 @@ use datafusion::optimizer::AnalyzerRule;
 use tailrace_sql::{EachExpr, is_comparison};
 
 use super::number::{AMONG_INTEGERS, among_integers, as_float, has_numbers};
+use super::text::{is_json, text_of};
 
-/// Compares them with numbers. DataFusion has not made the types agree yet.
+/// Compares them with numbers, and matches them with patterns. DataFusion has not made the types agree yet.
 pub(crate) fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     EachExpr::new("several_kinds", of_expr).analyze(plan, &ConfigOptions::default())
 }
@@ -32,6 +33,14 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 Some(kind) => Transformed::yes(comparison(it, kind, &types)),
                 None => Transformed::no(Expr::BinaryExpr(it)),
             }
+        }
+        Expr::Like(mut it) => {
+            let is_mended = as_text(&mut it.expr, schema);
+            Transformed::new_transformed(Expr::Like(it), is_mended)
+        }
+        Expr::SimilarTo(mut it) => {
+            let is_mended = as_text(&mut it.expr, schema);
+            Transformed::new_transformed(Expr::SimilarTo(it), is_mended)
         }
         Expr::Between(it) => {
             let bounds = [&it.low, &it.high].map(|bound| ty(bound));
@@ -71,6 +80,15 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// A value of several kinds that a pattern is for becomes its text; whether it is one.
+fn as_text(value: &mut Expr, schema: &DFSchema) -> bool {
+    let is_of_several = value.get_type(schema).is_ok_and(|ty| is_json(&ty));
+    if is_of_several {
+        *value = text_of(std::mem::take(value));
+    }
+    is_of_several
 }
 
 /// As what a value of several kinds and a number are compared.

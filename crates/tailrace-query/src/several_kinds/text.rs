@@ -1,6 +1,6 @@
 //! Values of several kinds as texts. Beside a text, and where a function wants one, DataFusion casts such a value to text, and that cast keeps
 //! what is a text and loses all else: 7 was NULL. Its JSON functions look for casts before that one is there. Here such a value is the text
-//! that `->>` gives.
+//! that `->>` gives. What a regular expression is compared with has to be one before the types are known: that is planned here.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,10 +9,12 @@ use arrow::array::{Array, AsArray, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, internal_datafusion_err};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, cast,
+    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, binary_expr, cast,
 };
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 use datafusion_functions_json::udfs::json_as_text_udf;
 use datafusion_functions_json::{JSON_UNION_DATA_TYPE, JsonUnionEncoder, JsonUnionValue};
 use tailrace_sql::EachExpr;
@@ -29,7 +31,7 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => return Ok(Transformed::no(expr)),
     };
     let ty = operand.get_type(schema);
-    if !to.is_string() || !ty.is_ok_and(|ty| ty == *JSON_UNION_DATA_TYPE) {
+    if !to.is_string() || !ty.is_ok_and(|ty| is_json(&ty)) {
         return Ok(Transformed::no(expr));
     }
     let to = to.clone();
@@ -46,7 +48,38 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }))
 }
 
-fn text_of(mut value: Expr) -> Expr {
+/// Plans regular expressions over such values.
+#[derive(Debug)]
+pub(crate) struct Planner;
+
+impl ExprPlanner for Planner {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let op = match expr.op {
+            BinaryOperator::PGRegexMatch => Operator::RegexMatch,
+            BinaryOperator::PGRegexIMatch => Operator::RegexIMatch,
+            BinaryOperator::PGRegexNotMatch => Operator::RegexNotMatch,
+            BinaryOperator::PGRegexNotIMatch => Operator::RegexNotIMatch,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        if !expr.left.get_type(schema).is_ok_and(|ty| is_json(&ty)) {
+            return Ok(PlannerResult::Original(expr));
+        }
+        let text = text_of(expr.left);
+        Ok(PlannerResult::Planned(binary_expr(text, op, expr.right)))
+    }
+}
+
+/// Whether values of this type are those of JSON.
+pub(super) fn is_json(ty: &DataType) -> bool {
+    *ty == *JSON_UNION_DATA_TYPE
+}
+
+/// The text of a value of several kinds.
+pub(super) fn text_of(mut value: Expr) -> Expr {
     while let Expr::Alias(named) = value {
         value = *named.expr;
     }

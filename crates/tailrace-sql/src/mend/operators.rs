@@ -10,7 +10,9 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// Plans sums, differences and numbers of rows.
+use super::interval_times;
+
+/// Plans sums, differences, multiples of intervals and numbers of rows.
 #[derive(Debug)]
 pub(super) struct Planner;
 
@@ -20,7 +22,15 @@ impl ExprPlanner for Planner {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { left, right, .. } = &expr;
+        let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
         let op = match expr.op {
+            BinaryOperator::Multiply | BinaryOperator::Divide => {
+                let times = interval_times::planned(&expr.op, (left, &of_left), (right, &of_right));
+                return Ok(times.map_or(PlannerResult::Original(expr), PlannerResult::Planned));
+            }
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,
             BinaryOperator::Eq => Operator::Eq,
@@ -32,10 +42,6 @@ impl ExprPlanner for Planner {
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let is_sum = matches!(op, Operator::Plus | Operator::Minus);
-        let RawBinaryExpr { left, right, .. } = &expr;
-        let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else {
-            return Ok(PlannerResult::Original(expr));
-        };
         let (left, right) = match (&of_left, &of_right) {
             (decimal, float) | (float, decimal)
                 if !is_sum
