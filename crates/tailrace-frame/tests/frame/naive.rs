@@ -84,7 +84,8 @@ impl Naive<'_> {
         };
         let envelope = match self.format {
             Format::Cri => cri(head),
-            Format::Docker => docker(head),
+            // Of an object that is cut the end is not known, even where all that is kept is one.
+            Format::Docker if !cut => docker(head),
             _ => None,
         };
         match envelope {
