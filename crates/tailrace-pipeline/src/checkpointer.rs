@@ -1,9 +1,10 @@
-//! Writes the checkpoint: every second while something moved, and at the end. Reads watermarks
+//! Writes the checkpoint: every second while something moved, soon where a file is new to it, and at the end. Reads watermarks
 //! from the trackers; never decides what is acknowledged. Looks at the ledger as often: whether it balances, and whether
 //! each pipeline gets on.
 
+mod due;
+
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,9 +24,12 @@ use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::safe_mode::SafeMode;
 use crate::watermark::CheckpointEntry;
+pub(crate) use due::Due;
 
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
+/// How soon after another one it is written for a file that it does not know.
+const SOONEST: Duration = Duration::from_millis(50);
 /// How often it is said that it still cannot be written.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
@@ -53,7 +57,7 @@ pub(crate) struct Idle {
 
 /// The thread that writes the checkpoint.
 pub(crate) struct Checkpointer {
-    stop: Option<mpsc::SyncSender<()>>,
+    due: Arc<Due>,
     thread: Option<JoinHandle<()>>,
     status: CheckpointStatus,
     writer: Arc<Mutex<Writer>>,
@@ -114,6 +118,7 @@ impl Idle {
         safe_mode: Arc<SafeMode>,
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
+        let due = Arc::clone(pipelines.due());
         let mut first = pipelines.all();
         first.retain(|pipeline| self.loaded.is_first_start(&pipeline.plan.name));
         let mut writer = Writer {
@@ -135,14 +140,13 @@ impl Idle {
             writer.save_first(&first)?;
         }
         let writer = Arc::new(Mutex::new(writer));
-        let theirs = Arc::clone(&writer);
-        let (stop, stopped) = mpsc::sync_channel(1);
+        let theirs = (Arc::clone(&writer), Arc::clone(&due));
         let thread = std::thread::Builder::new()
             .name("tailrace-checkpoint".to_owned())
-            .spawn(move || run(&theirs, &stopped))
+            .spawn(move || run(&theirs.0, &theirs.1))
             .map_err(|source| Kind::Thread { source })?;
         Ok(Checkpointer {
-            stop: Some(stop),
+            due,
             thread: Some(thread),
             status,
             writer,
@@ -153,7 +157,7 @@ impl Idle {
 impl Checkpointer {
     /// Writes the last checkpoint and ends the thread.
     pub(crate) fn finish(&mut self) {
-        self.stop.take();
+        self.due.end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -201,6 +205,12 @@ impl Checkpointer {
     }
 }
 
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.due.end();
+    }
+}
+
 impl CheckpointStatus {
     fn set(&self, error: Option<String>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = error;
@@ -219,15 +229,23 @@ fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run(writer: &Mutex<Writer>, stopped: &mpsc::Receiver<()>) {
+fn run(writer: &Mutex<Writer>, due: &Due) {
     // At once, so that a pipeline's next start is not its first one, and an unwritable
     // directory is known before anything is read.
-    loop {
-        lock(writer).look();
-        match stopped.recv_timeout(EVERY) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+    lock(writer).look();
+    let mut looked_at = Instant::now();
+    let mut least = SOONEST;
+    let left = |looked_at: Instant| EVERY.saturating_sub(looked_at.elapsed());
+    while due.wait(least.min(left(looked_at)), left(looked_at)) {
+        let begun_at = Instant::now();
+        if looked_at.elapsed() < EVERY {
+            lock(writer).write();
+        } else {
+            lock(writer).look();
+            looked_at = begun_at;
         }
+        // However many files are found one after the other, and however slow the disk is: not most of the time.
+        least = (begun_at.elapsed() * 10).clamp(SOONEST, EVERY);
     }
     lock(writer).write();
 }

@@ -3,17 +3,22 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::checkpointer::Due;
 use crate::pipeline::Pipeline;
 use crate::pipeline_id::PipelineId;
 
 /// The pipelines, by name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pipelines(Arc<RwLock<Vec<Arc<Pipeline>>>>);
+pub(crate) struct Pipelines {
+    running: Arc<RwLock<Vec<Arc<Pipeline>>>>,
+    /// Their sources ask for a checkpoint by it.
+    due: Arc<Due>,
+}
 
 impl Pipelines {
     /// Those that run now.
     pub(crate) fn all(&self) -> Vec<Arc<Pipeline>> {
-        self.0
+        self.running
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -21,21 +26,27 @@ impl Pipelines {
 
     /// One of them.
     pub(crate) fn get(&self, id: PipelineId) -> Option<Arc<Pipeline>> {
-        let pipelines = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let pipelines = self.running.read().unwrap_or_else(PoisonError::into_inner);
         let found = pipelines.iter().find(|pipeline| pipeline.id == id);
         found.map(Arc::clone)
     }
 
+    /// By which a checkpoint is asked for.
+    pub(crate) fn due(&self) -> &Arc<Due> {
+        &self.due
+    }
+
     /// Adds one.
     pub(crate) fn add(&self, pipeline: Arc<Pipeline>) {
-        let mut pipelines = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        pipeline.tracker.asks(&self.due);
+        let mut pipelines = self.running.write().unwrap_or_else(PoisonError::into_inner);
         pipelines.push(pipeline);
         pipelines.sort_by(|a, b| a.plan.name.cmp(&b.plan.name));
     }
 
     /// Takes one away.
     pub(crate) fn remove(&self, id: PipelineId) {
-        let mut pipelines = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut pipelines = self.running.write().unwrap_or_else(PoisonError::into_inner);
         pipelines.retain(|pipeline| pipeline.id != id);
     }
 }

@@ -30,10 +30,12 @@ mod view;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tailrace_inputs::FileId;
 use tailrace_inputs::checkpoint::{Counts, Rest};
+
+use crate::checkpointer::Due;
 
 pub(crate) use behind::Behind;
 pub(crate) use checkpoint::CheckpointEntry;
@@ -95,6 +97,8 @@ pub(crate) struct Tracker {
     parted_span_max: u64,
     next: AtomicU32,
     state: Mutex<State>,
+    /// Asked for a checkpoint where a source is new, once the pipeline runs.
+    due: OnceLock<Arc<Due>>,
 }
 
 /// All that changes, under one lock.
@@ -195,7 +199,13 @@ impl Tracker {
             parted_span_max,
             next: AtomicU32::new(0),
             state: Mutex::default(),
+            due: OnceLock::new(),
         }
+    }
+
+    /// From now on asks for a checkpoint by this.
+    pub(crate) fn asks(&self, due: &Arc<Due>) {
+        let _ = self.due.set(Arc::clone(due));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -248,12 +258,18 @@ impl Tracker {
             target: None,
             opening,
         };
-        let State { sources, files, .. } = &mut *self.lock();
+        let mut state = self.lock();
+        let State { sources, files, .. } = &mut *state;
         files.changed.insert(slot);
         if let Some(key) = source.key() {
             files.slots.entry(key).or_default().push(slot);
         }
+        let is_new = source.read_to == 0;
         sources.insert(slot, Box::new(source));
+        drop(state);
+        if let (true, Some(due)) = (is_new, self.due.get()) {
+            due.ask();
+        }
         slot
     }
 
@@ -311,6 +327,22 @@ impl Tracker {
             .sources
             .get(&slot)
             .map_or(0, |source| source.opening.replay_to)
+    }
+
+    /// By output, whether it takes part and needs the byte at the offset `at` of a source, and up to where that is so for all of
+    /// them.
+    pub(crate) fn needed_by(&self, attached: &[bool], slot: Slot, at: u64) -> (Vec<bool>, u64) {
+        let state = self.lock();
+        let Some(source) = state.sources.get(&slot) else {
+            return (attached.to_vec(), u64::MAX);
+        };
+        let marks = source.views.iter().zip(attached);
+        let marks = marks.map(|(view, attached)| attached.then_some(view.mark.watermark));
+        let needed = marks
+            .clone()
+            .map(|mark| mark.is_some_and(|mark| mark <= at));
+        let until = marks.flatten().filter(|mark| *mark > at).min();
+        (needed.collect(), until.unwrap_or(u64::MAX))
     }
 
     /// Registers framed spans as unacknowledged, then moves the framer's heads: for each source, how

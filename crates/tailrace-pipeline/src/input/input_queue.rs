@@ -3,6 +3,7 @@
 //! worker frames under the queue's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
 //! of the work, it does without.
 
+mod for_whom;
 mod overflow;
 mod part;
 mod sources;
@@ -25,6 +26,7 @@ use crate::input::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::input::facts::{Facts, FactsConfig};
 use crate::metrics::PipelineMetrics;
 use crate::watermark::{Parted, Reading, Slot, SourceHead, Span, Tracker};
+use for_whom::ForWhom;
 pub(crate) use overflow::Overflow;
 use sources::{FramedSource, RestEnds, Sources};
 
@@ -211,6 +213,7 @@ impl InputQueue {
         // Where the buffer is framed to, and what is left of the event at hand.
         let (mut framed_to, mut left) = (0, None);
         let mut moved = Moved::default();
+        let mut for_whom = ForWhom::new(self.attached());
         while left.is_none()
             && framed.frames.side.len() <= SIDE_BYTES_MAX
             && let Some(event) = events.next()
@@ -262,15 +265,19 @@ impl InputQueue {
             };
             match event {
                 SourceEvent::Chunk { start, end, .. } => {
-                    self.facts.refresh(&mut source.facts);
-                    source.reframe(&self.frame, &mut framed.frames);
-                    let max = self.records_max;
-                    let framed =
-                        source.push(&bytes, start..end, &mut search, max, &mut framed.frames);
-                    framed_to = framed;
-                    left = (framed < end).then_some(SourceEvent::Chunk {
+                    let position = (source.framer.offset(), end - start);
+                    let admitted = for_whom.admit(&self.tracker, slot, position, source.replay_to);
+                    framed_to = start;
+                    if admitted > 0 {
+                        self.facts.refresh(&mut source.facts);
+                        source.reframe(&self.frame, &mut framed.frames);
+                        let (chunk, max) = (start..start + admitted, self.records_max);
+                        framed_to =
+                            source.push(&bytes, chunk, &mut search, max, &mut framed.frames);
+                    }
+                    left = (framed_to < end).then_some(SourceEvent::Chunk {
                         slot,
-                        start: framed,
+                        start: framed_to,
                         end,
                     });
                 }

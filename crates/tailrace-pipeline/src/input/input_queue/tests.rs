@@ -12,7 +12,7 @@ use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scan
 use super::*;
 use crate::metrics::Metrics;
 use crate::process::transform::scan_records;
-use crate::watermark::Opening;
+use crate::watermark::{Opening, Resumed};
 use tailrace_inputs::checkpoint::Counts;
 
 /// Finds the records in which the text `"x"`, quotes and all, may stand.
@@ -523,4 +523,76 @@ fn what_many_sources_hold_does_not_end_in_one_batch() {
     }
     assert_eq!(records, 40);
     assert!(parts >= 13, "{parts}");
+}
+
+/// An output that is behind gets again what it misses, and the other one only what is new.
+#[test]
+fn a_batch_ends_where_what_follows_is_for_others() {
+    let facts = queue(usize::MAX).facts;
+    let queue = InputQueue::new(
+        tailrace_frame::Config::default(),
+        facts,
+        Arc::new(Tracker::new(2, u64::MAX)),
+        Orders::new([false, false].into_iter()),
+        1 << 20,
+        usize::MAX,
+        Overflow::new(usize::MAX, PathBuf::new()),
+    );
+    let scanner = scanner();
+    let path: std::sync::Arc<std::path::Path> = PathBuf::from("/var/log/app.log").into();
+    // Of the file of the first, the first output has two lines and the second none; of that of the second both have none.
+    let sources = [6, 0].map(|read_to: u64| {
+        let resume = [read_to, 0].map(|watermark| Resumed {
+            watermark,
+            counts: Counts::default(),
+        });
+        let slot = queue.tracker.open(Opening {
+            id: None,
+            generation: 0,
+            path: path.clone(),
+            origin: None,
+            offset: 0,
+            size: 1 << 20,
+            replay_to: read_to,
+            resume: resume.to_vec(),
+        });
+        let opened = SourceEvent::Opened {
+            slot,
+            replaces: None,
+            path: path.clone(),
+            offset: 0,
+            mid_line: false,
+            replay_to: read_to,
+        };
+        (slot, opened)
+    });
+    let [(known, a), (new, b)] = sources;
+    let chunk = |slot, start, end| SourceEvent::Chunk { slot, start, end };
+    let events = vec![
+        a,
+        b,
+        chunk(new, 0, 3),
+        chunk(known, 3, 12),
+        chunk(new, 12, 15),
+    ];
+    queue.batches.push(RawBatch {
+        bytes: "{}\n".repeat(5).into(),
+        events,
+        credit: None,
+        room: None,
+        observed_ns: 0,
+        read_at: Instant::now(),
+    });
+    let mut seen = Vec::new();
+    while let Some((framed, is_cut)) =
+        queue.frame_next(scanner.searcher(true), &mut Frames::default())
+    {
+        seen.push((framed.wanted, framed.frames.records.len(), is_cut));
+    }
+    let expected = [
+        (vec![true, true], 1, true),
+        (vec![false, true], 2, true),
+        (vec![true, true], 2, false),
+    ];
+    assert_eq!(seen, expected);
 }

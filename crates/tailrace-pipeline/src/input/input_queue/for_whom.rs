@@ -1,0 +1,47 @@
+//! Which outputs the bytes of a batch are for. After a restart or a reload, an output that is behind needs bytes again that
+//! others have acknowledged. Whether an output gets a batch is decided for the whole of it: so a batch ends where
+//! what follows is for others, and nobody gets twice what only stood beside something new.
+
+use crate::watermark::{Slot, Tracker};
+
+/// For whom the bytes of a batch are.
+#[derive(Debug)]
+pub(super) struct ForWhom {
+    /// By output, whether it takes part in the reading.
+    attached: Vec<bool>,
+    /// By output, once the batch has bytes.
+    outputs: Option<Vec<bool>>,
+}
+
+impl ForWhom {
+    pub(super) fn new(attached: Vec<bool>) -> ForWhom {
+        ForWhom {
+            attached,
+            outputs: None,
+        }
+    }
+
+    /// How many of the next bytes of a source the batch may have, from the offset `at` of its file on: none if they are for
+    /// other outputs than what it has. An earlier run had read up to `replay_to`.
+    pub(super) fn admit(
+        &mut self,
+        tracker: &Tracker,
+        slot: Slot,
+        (at, len): (u64, usize),
+        replay_to: u64,
+    ) -> usize {
+        // One output needs whatever is read.
+        if self.attached.len() < 2 {
+            return len;
+        }
+        let (outputs, until) = match at < replay_to {
+            true => tracker.needed_by(&self.attached, slot, at),
+            false => (self.attached.clone(), u64::MAX),
+        };
+        if *self.outputs.get_or_insert_with(|| outputs.clone()) != outputs {
+            return 0;
+        }
+        let room = usize::try_from(until.saturating_sub(at)).unwrap_or(usize::MAX);
+        len.min(room)
+    }
+}
