@@ -363,6 +363,9 @@ impl Facts {
 
     fn computed(&self, joined: Joined, around: &str, any_open: bool) -> Meeting {
         let want = |ty, why: &'static str| Want::new(ty, why, Force::Peer, around);
+        if self.interval && joined != Joined::Sum {
+            return Meeting::Typed(want(Type::Float64, "a multiple of an interval"));
+        }
         if self.time || self.interval {
             return Meeting::Typed(want(Type::Timestamp, "arithmetic with a time"));
         }

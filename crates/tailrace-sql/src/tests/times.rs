@@ -90,6 +90,20 @@ fn intervals_are_compared_by_their_length() {
     }
 }
 
+/// What an interval is multiplied with or divided by is a number, not a time.
+#[test]
+fn intervals_are_multiplied_and_divided() {
+    let lines = &[r#"{"t":"2026-01-02T12:00:00Z","n":2}"#];
+    for condition in [
+        "to_timestamp(t) > to_timestamp('2026-01-01') + n * interval '12 hours'",
+        "to_timestamp(t) < to_timestamp('2026-01-01') + interval '1 day' * (n + 1)",
+        "interval '1 day' / n = interval '12 hours'",
+    ] {
+        let rows = run(&format!("SELECT 1 AS x FROM logs WHERE {condition}"), lines);
+        assert_eq!(rows, ["0: x=1"], "{condition}");
+    }
+}
+
 #[test]
 fn a_time_is_truncated_downwards_or_fails() {
     let lines = &[
