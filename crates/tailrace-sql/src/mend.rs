@@ -11,6 +11,7 @@ mod in_lists;
 mod interval;
 mod interval_times;
 mod operators;
+mod orders;
 mod regex;
 mod regexp_match;
 mod regexp_replace;

@@ -16,7 +16,10 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
-use super::{date_part, date_trunc, regexp_match, regexp_replace, rounding, to_timestamp};
+use super::{
+    date_part, date_trunc, orders, regexp_match, regexp_replace, rounding,
+    to_timestamp,
+};
 
 /// Puts the mended functions in the place of DataFusion's.
 ///
@@ -65,6 +68,7 @@ fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         | "to_timestamp_millis"
         | "to_timestamp_micros"
         | "to_timestamp_nanos" => Mend::ToTimestamp,
+        name if orders::FUNCTIONS.contains(&name) => Mend::Order,
         _ => return None,
     };
     let known = Arc::clone(known);
@@ -84,6 +88,7 @@ struct Mended {
 enum Mend {
     DatePart,
     DateTrunc,
+    Order,
     RegexpMatch,
     RegexpReplace,
     Round,
@@ -130,7 +135,7 @@ impl ScalarUDFImpl for Mended {
         // Not by way of `ScalarUDF`, which asserts in debug builds what is mended here.
         let known = self.known.inner();
         match self.mend {
-            Mend::DatePart => known.invoke_with_args(args),
+            Mend::DatePart | Mend::Order => known.invoke_with_args(args),
             Mend::DateTrunc => date_trunc::invoke(&**known, args),
             Mend::RegexpMatch => regexp_match::invoke(&args),
             Mend::RegexpReplace => regexp_replace::invoke(&**known, args),
@@ -169,7 +174,11 @@ impl ScalarUDFImpl for Mended {
     }
 
     fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
-        self.known.evaluate_bounds(inputs)
+        let found = self.known.evaluate_bounds(inputs);
+        match self.mend {
+            Mend::Order => orders::bounds(found),
+            _ => found,
+        }
     }
 
     fn propagate_constraints(
@@ -181,7 +190,11 @@ impl ScalarUDFImpl for Mended {
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.known.output_ordering(inputs)
+        let found = self.known.output_ordering(inputs);
+        match self.mend {
+            Mend::Order => Ok(orders::order(found)),
+            _ => found,
+        }
     }
 
     fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
