@@ -14,6 +14,7 @@ mod distinct_texts;
 mod few_groups;
 mod given;
 mod grouping_sets;
+mod held_conditions;
 mod hidden_nulls;
 mod join_keys;
 mod kept_texts;
