@@ -2,6 +2,7 @@
 
 mod casts;
 mod coarse_time;
+mod counts;
 mod date_part;
 mod date_trunc;
 mod decimal_float;

@@ -104,11 +104,11 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
             .context("a planner cannot be registered")?;
     }
     context.register_udf(sha256());
-    mend_functions(&mut context).context("functions cannot be mended")?;
     for mended in mended() {
         context.register_udaf(mended);
     }
     datafusion_functions_json::register_all(&mut context)
         .context("the JSON functions cannot be registered")?;
+    mend_functions(&mut context).context("functions cannot be mended")?;
     Ok((context, in_memory))
 }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use super::{
-    date_part, date_trunc, orders, regexp_match, regexp_replace, rounding,
+    counts, date_part, date_trunc, orders, regexp_match, regexp_replace, rounding,
     to_timestamp,
 };
 
@@ -54,6 +54,13 @@ pub(super) fn date_trunc() -> ScalarUDF {
     ScalarUDF::new_from_impl(Mended { known, mend })
 }
 
+/// The mended `trunc`.
+pub(super) fn trunc() -> ScalarUDF {
+    let known = datafusion::functions::math::trunc();
+    let mend = Mend::Trunc;
+    ScalarUDF::new_from_impl(Mended { known, mend })
+}
+
 /// The mended function, if this one is DataFusion's and wrong.
 fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     let mend = match known.name() {
@@ -68,6 +75,7 @@ fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         | "to_timestamp_millis"
         | "to_timestamp_micros"
         | "to_timestamp_nanos" => Mend::ToTimestamp,
+        name if counts::FUNCTIONS.contains(&name) => Mend::Count,
         name if orders::FUNCTIONS.contains(&name) => Mend::Order,
         _ => return None,
     };
@@ -86,6 +94,7 @@ struct Mended {
 /// What is mended; see the modules of these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mend {
+    Count,
     DatePart,
     DateTrunc,
     Order,
@@ -114,11 +123,19 @@ impl ScalarUDFImpl for Mended {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.known.return_type(types)
+        let ty = self.known.return_type(types)?;
+        Ok(match self.mend {
+            Mend::Count => counts::signed(&ty),
+            _ => ty,
+        })
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.known.return_field_from_args(args)
+        let field = self.known.return_field_from_args(args)?;
+        Ok(match self.mend {
+            Mend::Count => counts::field(&field),
+            _ => field,
+        })
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
@@ -135,6 +152,7 @@ impl ScalarUDFImpl for Mended {
         // Not by way of `ScalarUDF`, which asserts in debug builds what is mended here.
         let known = self.known.inner();
         match self.mend {
+            Mend::Count => counts::invoke(&**known, args),
             Mend::DatePart | Mend::Order => known.invoke_with_args(args),
             Mend::DateTrunc => date_trunc::invoke(&**known, args),
             Mend::RegexpMatch => regexp_match::invoke(&args),

@@ -427,3 +427,18 @@ fn a_condition_of_which_one_part_fails_is_what_the_others_make_it() {
         &["50", "60"],
     );
 }
+
+/// What counts is signed, as other whole numbers are.
+#[test]
+fn counts_are_signed() {
+    let lines = &[r#"{"l":[1,2,3],"s":"a,b"}"#];
+    for (expression, expected) in [
+        ("coalesce(json_length(l), 0)", "3"),
+        ("json_length(l) / 2", "1"),
+        ("-json_length(l)", "-3"),
+        ("array_length(string_to_array(s, ',')) - 3", "-1"),
+        ("repeat('x', coalesce(json_length(l), 0))", "xxx"),
+    ] {
+        assert_eq!(values(expression, lines), expected, "{expression}");
+    }
+}
