@@ -72,6 +72,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::order_names;
 use crate::reader::Once;
+use crate::recursive_types;
 use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
 use crate::semi_joins::of_left;
@@ -174,6 +175,7 @@ impl Engine {
                 None => Ok(plan),
             })
             .map_err(refused)?;
+        let plan = recursive_types::checked(plan)?;
         check_kinds(&plan)?;
         if self.options.follow.is_some() {
             check_row_wise(&plan, sql)?;
@@ -328,6 +330,7 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     written_windows(query)?;
     qualify(query);
     as_nth_values(query)?;
+    recursive_types::marked(query);
     as_decimals(query);
     let star = folded(query, &tables.columns);
     told_apart_by_name(query, tables.columns);

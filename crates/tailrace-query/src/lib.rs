@@ -42,6 +42,7 @@ mod parquet_table;
 mod partition;
 mod pruning;
 mod reader;
+mod recursive_types;
 mod repeated_names;
 mod row_wise;
 mod sample;
