@@ -55,6 +55,7 @@ pub use self::options::Options;
 pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
 pub use self::temporary::Temporary;
+use crate::aggregate_orders::without_numbers;
 use crate::casts_apart::apart;
 use crate::compared_decimals::with_room;
 use crate::error::{Error, check_operands, reads_lines};
@@ -330,6 +331,7 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     written_windows(query)?;
     qualify(query);
     as_nth_values(query)?;
+    without_numbers(query);
     recursive_types::marked(query);
     as_decimals(query);
     let star = folded(query, &tables.columns);
