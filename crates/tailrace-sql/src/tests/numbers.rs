@@ -442,3 +442,19 @@ fn counts_are_signed() {
         assert_eq!(values(expression, lines), expected, "{expression}");
     }
 }
+
+/// Of constants alone, too.
+#[test]
+fn the_first_that_is_not_null_is_chosen() {
+    let lines = &["{}"];
+    for (expression, expected) in [
+        ("coalesce(nullif('', ''), 'x')", "x"),
+        ("coalesce(1, 3)", "1"),
+        ("nvl(-1, 3)", "-1"),
+        ("coalesce(upper('x'), 'y')", "X"),
+    ] {
+        assert_eq!(values(expression, lines), expected, "{expression}");
+    }
+    let kept = "SELECT 1 AS v FROM logs WHERE coalesce(nullif('', ''), 'x') = 'x'";
+    assert_eq!(run(kept, lines).len(), 1);
+}
