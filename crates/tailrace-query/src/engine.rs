@@ -19,6 +19,7 @@ mod hidden_nulls;
 mod join_keys;
 mod kept_texts;
 mod keys_as_bytes;
+mod lone_unions;
 mod memory;
 mod nested_keys;
 mod nullable_side;
