@@ -1,6 +1,7 @@
 //! What DataFusion 55 answers wrongly, in pipelines and in queries over files: mended in its plans, before it optimizes them.
 
 mod casts;
+mod ceil;
 mod coarse_time;
 mod counts;
 mod date_part;

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use super::{
-    counts, date_part, date_trunc, orders, regexp_match, regexp_replace, rounding,
+    ceil, counts, date_part, date_trunc, orders, regexp_match, regexp_replace, rounding,
     to_timestamp,
 };
 
@@ -75,6 +75,7 @@ fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         | "to_timestamp_millis"
         | "to_timestamp_micros"
         | "to_timestamp_nanos" => Mend::ToTimestamp,
+        "ceil" | "floor" => Mend::Ceil,
         name if counts::FUNCTIONS.contains(&name) => Mend::Count,
         name if orders::FUNCTIONS.contains(&name) => Mend::Order,
         _ => return None,
@@ -94,6 +95,7 @@ struct Mended {
 /// What is mended; see the modules of these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mend {
+    Ceil,
     Count,
     DatePart,
     DateTrunc,
@@ -125,6 +127,7 @@ impl ScalarUDFImpl for Mended {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let ty = self.known.return_type(types)?;
         Ok(match self.mend {
+            Mend::Ceil => ceil::wider(&ty),
             Mend::Count => counts::signed(&ty),
             _ => ty,
         })
@@ -133,6 +136,7 @@ impl ScalarUDFImpl for Mended {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = self.known.return_field_from_args(args)?;
         Ok(match self.mend {
+            Mend::Ceil => ceil::field(&field),
             Mend::Count => counts::field(&field),
             _ => field,
         })
@@ -152,6 +156,7 @@ impl ScalarUDFImpl for Mended {
         // Not by way of `ScalarUDF`, which asserts in debug builds what is mended here.
         let known = self.known.inner();
         match self.mend {
+            Mend::Ceil => ceil::invoke(&**known, args),
             Mend::Count => counts::invoke(&**known, args),
             Mend::DatePart | Mend::Order => known.invoke_with_args(args),
             Mend::DateTrunc => date_trunc::invoke(&**known, args),
@@ -176,6 +181,8 @@ impl ScalarUDFImpl for Mended {
         let found = self.known.preimage(args, literal, info);
         match self.mend {
             Mend::DatePart => Ok(date_part::preimage(found)),
+            // It has no wider type in mind.
+            Mend::Ceil if info.get_data_type(&args[0])?.is_decimal() => Ok(PreimageResult::None),
             _ => found,
         }
     }
@@ -194,7 +201,7 @@ impl ScalarUDFImpl for Mended {
     fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
         let found = self.known.evaluate_bounds(inputs);
         match self.mend {
-            Mend::Order => orders::bounds(found),
+            Mend::Ceil | Mend::Order => orders::bounds(found),
             _ => found,
         }
     }
@@ -210,7 +217,7 @@ impl ScalarUDFImpl for Mended {
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         let found = self.known.output_ordering(inputs);
         match self.mend {
-            Mend::Order => Ok(orders::order(found)),
+            Mend::Ceil | Mend::Order => Ok(orders::order(found)),
             _ => found,
         }
     }
