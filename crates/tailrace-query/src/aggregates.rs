@@ -28,6 +28,7 @@ use queue::Wanted;
 /// The mended aggregates.
 pub(crate) fn mended() -> [AggregateUDF; 11] {
     let variance = |is_sample, is_root| Mend::Window(Wanted::Variance { is_sample, is_root });
+    let covariance = |is_sample| Mend::Window(Wanted::Covariance { is_sample });
     [
         (min_udaf(), Mend::Extremes { is_max: false }),
         (max_udaf(), Mend::Extremes { is_max: true }),
@@ -37,9 +38,9 @@ pub(crate) fn mended() -> [AggregateUDF; 11] {
         (var_pop_udaf(), variance(false, false)),
         (stddev_udaf(), variance(true, true)),
         (stddev_pop_udaf(), variance(false, true)),
-        (corr_udaf(), Mend::Nan),
-        (covar_samp_udaf(), Mend::Nan),
-        (covar_pop_udaf(), Mend::Nan),
+        (corr_udaf(), Mend::Window(Wanted::Correlation)),
+        (covar_samp_udaf(), covariance(true)),
+        (covar_pop_udaf(), covariance(false)),
     ]
     .map(|(known, mend)| AggregateUDF::new_from_impl(Mended { known, mend }))
 }
@@ -60,8 +61,6 @@ enum Mend {
     Totals,
     /// Of floats in a window; see [`queue`].
     Window(Wanted),
-    /// Nothing else.
-    Nan,
 }
 
 impl AggregateUDFImpl for Mended {
@@ -89,7 +88,7 @@ impl AggregateUDFImpl for Mended {
             }
             Mend::Totals => totals::plain(&ty).map_or_else(|| self.known.accumulator(args), Ok)?,
             Mend::Extremes { .. } => return self.known.accumulator(args),
-            Mend::Window(_) | Mend::Nan => self.known.accumulator(args)?,
+            Mend::Window(_) => self.known.accumulator(args)?,
         };
         Ok(nan::one(mended, &ty))
     }
@@ -116,7 +115,7 @@ impl AggregateUDFImpl for Mended {
         let mended = match self.mend {
             Mend::Extremes { is_max } => extremes::groups(is_max, &ty),
             Mend::Totals => totals::groups(&ty),
-            Mend::Window(_) | Mend::Nan => None,
+            Mend::Window(_) => None,
         };
         let mended = mended.map_or_else(|| self.known.create_groups_accumulator(args), Ok)?;
         Ok(match self.mend {
@@ -135,7 +134,6 @@ impl AggregateUDFImpl for Mended {
             Mend::Totals if args.is_distinct => totals::distinct_in_window(&ty),
             Mend::Totals => totals::plain(&ty).or_else(|| queue::of_floats(&args, Wanted::Sum)),
             Mend::Window(wanted) => queue::of_floats(&args, wanted),
-            Mend::Nan => None,
         };
         let mended = mended.map_or_else(|| self.known.create_sliding_accumulator(args), Ok)?;
         Ok(nan::one(mended, &ty))

@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, CaseWhen, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, SelectItem,
-    SetExpr, Value, VisitorMut,
+    self, BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, GroupByExpr, Ident, OrderBy, OrderByKind, SelectItem, SetExpr, Value,
+    VisitorMut,
 };
 use tailrace_sql::walk::{expressions, expressions_mut, walk_mut};
 
@@ -113,6 +114,10 @@ fn without_casts(expr: &Expr) -> Expr {
         let inner = match expr {
             Expr::Cast { expr, .. } | Expr::Nested(expr) => Some((**expr).clone()),
             Expr::CompoundIdentifier(names) => names.last().cloned().map(Expr::Identifier),
+            Expr::Function(called) => {
+                all_as_one(called);
+                None
+            }
             _ => None,
         };
         if let Some(inner) = inner {
@@ -128,6 +133,15 @@ fn without_casts(expr: &Expr) -> Expr {
         ControlFlow::Continue(())
     });
     plain
+}
+
+/// `count(*)` as `count(1)`, which is its name for DataFusion.
+fn all_as_one(called: &mut Function) {
+    if let FunctionArguments::List(list) = &mut called.args
+        && let [FunctionArg::Unnamed(all @ FunctionArgExpr::Wildcard)] = &mut list.args[..]
+    {
+        *all = FunctionArgExpr::Expr(Expr::value(Value::Number("1".to_owned(), false)));
+    }
 }
 
 /// The same value, with a name that has the type of the cast in it.

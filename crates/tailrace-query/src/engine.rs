@@ -14,10 +14,12 @@ mod distinct_texts;
 mod few_groups;
 mod given;
 mod grouping_sets;
+mod held_conditions;
 mod hidden_nulls;
 mod join_keys;
 mod kept_texts;
 mod keys_as_bytes;
+mod lone_unions;
 mod memory;
 mod nested_keys;
 mod nullable_side;
@@ -54,6 +56,7 @@ pub use self::options::Options;
 pub(crate) use self::partitions::Ended;
 pub use self::plan::Plan;
 pub use self::temporary::Temporary;
+use crate::aggregate_orders::without_numbers;
 use crate::casts_apart::apart;
 use crate::compared_decimals::with_room;
 use crate::error::{Error, check_operands, reads_lines};
@@ -71,6 +74,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::order_names;
 use crate::reader::Once;
+use crate::recursive_types;
 use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
 use crate::semi_joins::of_left;
@@ -173,6 +177,7 @@ impl Engine {
                 None => Ok(plan),
             })
             .map_err(refused)?;
+        let plan = recursive_types::checked(plan)?;
         check_kinds(&plan)?;
         if self.options.follow.is_some() {
             check_row_wise(&plan, sql)?;
@@ -327,6 +332,8 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     written_windows(query)?;
     qualify(query);
     as_nth_values(query)?;
+    without_numbers(query);
+    recursive_types::marked(query);
     as_decimals(query);
     let star = folded(query, &tables.columns);
     told_apart_by_name(query, tables.columns);

@@ -15,7 +15,7 @@ use std::fmt::{self, Write};
 
 use datafusion::common::{DataFusionError, SchemaError};
 
-pub(crate) use self::planning::{check_operands, place_of};
+pub(crate) use self::planning::{check_operands, name_of_type, place_of};
 pub(crate) use self::running::{Ran, reads_lines};
 use crate::unsupported::conflict;
 

@@ -1,5 +1,6 @@
 //! Keys of ROLLUP, CUBE and GROUPING SETS. DataFusion 55 takes a number among them for a constant, where SQL means the place of a
-//! column as it does elsewhere in GROUP BY, and it refuses keys that come and go together, as `ROLLUP ((a, b), c)` has them.
+//! column as it does elsewhere in GROUP BY, and it refuses keys that come and go together, as `ROLLUP ((a, b), c)` has them, and no key at
+//! all, as `GROUP BY ()` has it.
 
 use std::ops::ControlFlow;
 
@@ -44,6 +45,7 @@ impl VisitorMut for Keys {
         ) {
             modifiers.clear();
         }
+        without_empty(keys);
         for key in keys {
             let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else {
                 continue;
@@ -61,6 +63,16 @@ impl VisitorMut for Keys {
             without_tuples(key);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Leaves `()` out beside other keys; by itself it is one group, of all rows.
+fn without_empty(keys: &mut Vec<Expr>) {
+    let is_empty = |key: &Expr| matches!(key, Expr::Tuple(parts) if parts.is_empty());
+    let had_some = keys.iter().any(is_empty);
+    keys.retain(|key| !is_empty(key));
+    if had_some && keys.is_empty() {
+        keys.push(Expr::GroupingSets(vec![Vec::new()]));
     }
 }
 

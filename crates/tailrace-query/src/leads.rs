@@ -1,10 +1,11 @@
 //! `lead(x, n) IGNORE NULLS`. DataFusion 55 gives NULL for some rows that have a value where n is 2 or more. The n-th value that is not NULL
-//! of the rows behind a row is the same, and right.
+//! of the rows behind a row is the same, and right. And `lead(x, NULL)` is NULL, as is `lag(x, NULL)`; DataFusion takes one row.
 
 use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    self, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, NullTreatment, ObjectName, UnaryOperator,
     Value, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowType,
 };
@@ -26,6 +27,10 @@ pub(crate) fn as_nth_values(query: &mut ast::Query) -> Result<(), Error> {
         let rows = match ahead(called) {
             Ahead::Right => return ControlFlow::Continue(()),
             Ahead::Rows(rows) => rows,
+            Ahead::Null => {
+                *expr = null_of(called);
+                return ControlFlow::Continue(());
+            }
             Ahead::Unknown => {
                 error = Some(unknown(called));
                 return ControlFlow::Break(());
@@ -60,6 +65,8 @@ enum Ahead {
     Right,
     /// More of them.
     Rows(u64),
+    /// NULL rows.
+    Null,
     /// It may be more.
     Unknown,
 }
@@ -75,6 +82,9 @@ fn ahead(called: &Function) -> Ahead {
         Some("lag") => false,
         _ => return Ahead::Right,
     };
+    if list.args.get(1).is_some_and(is_null) {
+        return Ahead::Null;
+    }
     let within = list.clauses.iter().find_map(|clause| match clause {
         FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => Some(*treatment),
         _ => None,
@@ -136,6 +146,24 @@ fn whole(expr: &Expr) -> Option<i64> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// NULL, of the type of a call.
+fn null_of(called: &Function) -> Expr {
+    let mut first = called.clone();
+    if let FunctionArguments::List(list) = &mut first.args {
+        list.args.truncate(1);
+    }
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen {
+            condition: Expr::value(Value::Boolean(false)),
+            result: Expr::Function(first),
+        }],
+        else_result: None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! evaluates the query's conditions between the scanner's two phases (`scan`). Large files are read in ranges of
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
+mod aggregate_orders;
 mod aggregates;
 mod archive;
 mod arguments;
@@ -42,6 +43,7 @@ mod parquet_table;
 mod partition;
 mod pruning;
 mod reader;
+mod recursive_types;
 mod repeated_names;
 mod row_wise;
 mod sample;

@@ -469,3 +469,35 @@ fn a_csv_value_that_is_written_meanwhile_is_not_cut() {
         }
     }
 }
+
+/// A member of JSON beside a column of dates, which is made of texts.
+#[test]
+fn members_of_json_stand_beside_dates() {
+    let dir = tempfile::tempdir().unwrap();
+    let member = |day, n| format!("d,o\n2024-03-{day},\"{{\"\"n\"\":{n}}}\"\n");
+    std::fs::write(dir.path().join("a.csv"), member(15, 7)).unwrap();
+    std::fs::write(dir.path().join("b.csv"), member(16, 8)).unwrap();
+    let one = "FROM 'DIR/a.csv'";
+    for (sql, expected) in [
+        (format!("SELECT o->>'n' AS v {one}"), "{\"v\":\"7\"}\n"),
+        (
+            format!("SELECT d, o->>'n' AS v {one} WHERE o->>'n' = '7'"),
+            "{\"d\":\"2024-03-15\",\"v\":\"7\"}\n",
+        ),
+        (
+            format!("SELECT o->>'n' AS v, count(*) AS n {one} GROUP BY o->>'n'"),
+            "{\"v\":\"7\",\"n\":1}\n",
+        ),
+        (
+            format!("SELECT d {one} ORDER BY o->>'n'"),
+            "{\"d\":\"2024-03-15\"}\n",
+        ),
+        (
+            "SELECT max(o->>'n') AS v, max(d) AS d FROM 'DIR/*.csv'".to_owned(),
+            "{\"v\":\"8\",\"d\":\"2024-03-16\"}\n",
+        ),
+    ] {
+        let told = ask(dir.path(), &sql, Options::default()).unwrap();
+        assert_eq!(told, expected, "{sql}");
+    }
+}

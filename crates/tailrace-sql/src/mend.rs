@@ -1,7 +1,9 @@
 //! What DataFusion 55 answers wrongly, in pipelines and in queries over files: mended in its plans, before it optimizes them.
 
 mod casts;
+mod ceil;
 mod coarse_time;
+mod counts;
 mod date_part;
 mod date_trunc;
 mod decimal_float;
@@ -11,6 +13,7 @@ mod in_lists;
 mod interval;
 mod interval_times;
 mod operators;
+mod orders;
 mod regex;
 mod regexp_match;
 mod regexp_replace;

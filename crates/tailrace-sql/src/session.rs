@@ -16,11 +16,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
 };
 use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -204,7 +206,8 @@ impl Session {
         guard::catching("planning", || {
             let schema = DFSchema::empty();
             let expr = state.create_logical_expr_from_sql_expr(expr, &schema)?;
-            let expr = state.create_physical_expr(guard::guarded(expr)?.data, &schema)?;
+            let expr = as_cases(guard::guarded(expr)?.data, state)?;
+            let expr = state.create_physical_expr(expr, &schema)?;
             let options = RecordBatchOptions::new().with_row_count(Some(1));
             let row =
                 RecordBatch::try_new_with_options(schema.inner().clone(), Vec::new(), &options)?;
@@ -252,6 +255,24 @@ impl Session {
         ]);
         optimizer.optimize(plan, state, |_, _| {})
     }
+}
+
+/// An expression without columns, in which functions that compute one of their arguments only, as `coalesce`, are the CASE that they stand for: by
+/// themselves they compute nothing.
+fn as_cases(expr: Expr, state: &SessionState) -> Result<Expr> {
+    let is_case =
+        |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(it) if it.func.short_circuits()));
+    if !expr.exists(is_case)? {
+        return Ok(expr);
+    }
+    let schema = DFSchema::empty();
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    let expr = simplifier.coerce(expr, &schema)?;
+    simplifier.simplify(expr)
 }
 
 /// The candidate most like `name`, if it is alike at all.

@@ -1,15 +1,19 @@
-//! `sum`, `avg`, and variances of floats in a window. DataFusion 55 subtracts the values that leave the window: what was lost to rounding
+//! `sum`, `avg`, variances and correlations of floats in a window. DataFusion 55 subtracts the values that leave the window: what was lost to rounding
 //! stays lost, and after an infinity all that follows is NaN. Here the values are two stacks, as a queue is made of two: summaries of the
 //! older ones, from each of them to the newest of its stack, and one summary of the newer ones. Nothing is subtracted, and each value is
 //! added at most twice.
 
+mod pairs;
+
 use std::fmt::Debug;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::Accumulator;
 use datafusion::logical_expr::function::AccumulatorArgs;
+
+use pairs::Pairs;
 
 /// What is wanted of the values of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +25,12 @@ pub(super) enum Wanted {
         is_sample: bool,
         is_root: bool,
     },
+    /// Of pairs: of all there are, or of a sample.
+    Covariance {
+        is_sample: bool,
+    },
+    /// Of pairs.
+    Correlation,
 }
 
 /// The accumulator of a window, if it is one of floats.
@@ -34,13 +44,18 @@ pub(super) fn of_floats(
     let accumulator: Box<dyn Accumulator> = match wanted {
         Wanted::Sum | Wanted::Mean => Box::new(Window::<f64>::new(wanted)),
         Wanted::Variance { .. } => Box::new(Window::<Moments>::new(wanted)),
+        Wanted::Covariance { .. } | Wanted::Correlation => Box::new(Window::<Pairs>::new(wanted)),
     };
     (are_floats && !args.is_distinct).then_some(accumulator)
 }
 
 /// A summary of some values.
 trait Summary: Copy + Debug + Send + Sync + 'static {
-    fn of(value: f64) -> Self;
+    type Value: Copy + Debug + Send + Sync + 'static;
+
+    /// Those of all columns that are not NULL.
+    fn values(columns: &[ArrayRef]) -> impl Iterator<Item = Self::Value>;
+    fn of(value: Self::Value) -> Self;
     /// Of the values of both.
     fn with(self, other: Self) -> Self;
     fn wanted(self, values: usize, wanted: Wanted) -> Option<f64>;
@@ -48,6 +63,12 @@ trait Summary: Copy + Debug + Send + Sync + 'static {
 
 /// The sum.
 impl Summary for f64 {
+    type Value = f64;
+
+    fn values(columns: &[ArrayRef]) -> impl Iterator<Item = f64> {
+        floats(&columns[0]).flatten()
+    }
+
     fn of(value: f64) -> f64 {
         value
     }
@@ -74,6 +95,12 @@ struct Moments {
 
 /// By Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances (1979).
 impl Summary for Moments {
+    type Value = f64;
+
+    fn values(columns: &[ArrayRef]) -> impl Iterator<Item = f64> {
+        floats(&columns[0]).flatten()
+    }
+
     fn of(value: f64) -> Moments {
         Moments {
             count: 1.0,
@@ -104,12 +131,16 @@ impl Summary for Moments {
     }
 }
 
+fn floats(column: &ArrayRef) -> impl Iterator<Item = Option<f64>> {
+    column.as_primitive::<Float64Type>().iter()
+}
+
 /// The values of a window.
 #[derive(Debug)]
-struct Window<S> {
+struct Window<S: Summary> {
     /// For each older value, the summary from it to the newest of them; the oldest is the last.
     older: Vec<S>,
-    newer: Vec<f64>,
+    newer: Vec<S::Value>,
     newer_summary: Option<S>,
     wanted: Wanted,
 }
@@ -124,7 +155,7 @@ impl<S: Summary> Window<S> {
         }
     }
 
-    fn push(&mut self, value: f64) {
+    fn push(&mut self, value: S::Value) {
         self.newer.push(value);
         let value = S::of(value);
         let known = self.newer_summary;
@@ -147,14 +178,12 @@ impl<S: Summary> Window<S> {
 
 impl<S: Summary> Accumulator for Window<S> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let values = values[0].as_primitive::<Float64Type>();
-        values.iter().flatten().for_each(|value| self.push(value));
+        S::values(values).for_each(|value| self.push(value));
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let left = values[0].len() - values[0].null_count();
-        (0..left).for_each(|_| self.pop());
+        S::values(values).for_each(|_| self.pop());
         Ok(())
     }
 
@@ -183,6 +212,6 @@ impl<S: Summary> Accumulator for Window<S> {
     fn size(&self) -> usize {
         size_of_val(self)
             + self.older.capacity() * size_of::<S>()
-            + self.newer.capacity() * size_of::<f64>()
+            + self.newer.capacity() * size_of::<S::Value>()
     }
 }

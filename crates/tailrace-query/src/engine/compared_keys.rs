@@ -1,22 +1,26 @@
-//! Comparisons by which rows are put in order, as in `ORDER BY length(path) > 20`. DataFusion 55 looks at the bounds of both sides to find out
-//! what order a comparison has; where one of them is computed, it takes bounds without a type, fails, and then no longer knows that rows are
-//! in the order in which it has put them. As functions they have no bounds.
+//! Comparisons, sums and differences by which rows are put in order, as in `ORDER BY length(path) > 20`. DataFusion 55 looks at the bounds of both
+//! sides to find out what order one of them has; where one side is computed, it takes bounds without a type, fails, and then no longer knows
+//! that rows are in the order in which it has put them. As functions they have no bounds.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::{and_kleene, or_kleene};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::expr::{ScalarFunction, Sort};
+use datafusion::common::{DFSchema, Result, internal_err};
+use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{self as physical, Column};
 use datafusion::physical_expr_common::datum;
 
 /// The rule that makes functions of them.
@@ -38,14 +42,15 @@ impl AnalyzerRule for ComparedKeys {
     }
 }
 
-fn of_step(
-    step: LogicalPlan,
-    of: fn(Expr) -> Result<Transformed<Expr>>,
-) -> Result<Transformed<LogicalPlan>> {
+/// What becomes of an expression over columns.
+type Of = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
+
+fn of_step(step: LogicalPlan, of: Of) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&step);
+    let schema = merge_schema(&step.inputs());
     let step = step.map_expressions(|expr| {
         let name = names.save(&expr);
-        Ok(of(expr)?.update_data(|expr| name.restore(expr)))
+        Ok(of(expr, &schema)?.update_data(|expr| name.restore(expr)))
     })?;
     match step.transformed {
         true => step.map_data(LogicalPlan::recompute_schema),
@@ -54,11 +59,11 @@ fn of_step(
 }
 
 /// The keys of a function that takes rows in an order.
-fn of_call(expr: Expr) -> Result<Transformed<Expr>> {
+fn of_call(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_up(|mut expr| {
         let mut is_other = false;
         let mut change = |key: &mut Expr| -> Result<()> {
-            let changed = of_key(std::mem::take(key))?;
+            let changed = of_key(std::mem::take(key), schema)?;
             is_other |= changed.transformed;
             *key = changed.data;
             Ok(())
@@ -80,43 +85,68 @@ fn of_call(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// A key without comparisons of what is computed.
-fn of_key(key: Expr) -> Result<Transformed<Expr>> {
+/// A key without operators over what is computed.
+fn of_key(key: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     key.transform_up(|expr| {
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_bounded(op) && (is_computed(&left) || is_computed(&right)) =>
             {
-                let signature = Signature::any(2, Volatility::Immutable);
-                let function = Arc::new(ScalarUDF::new_from_impl(Compared { op, signature }));
-                let called = ScalarFunction::new_udf(function, vec![*left, *right]);
-                Transformed::yes(Expr::ScalarFunction(called))
+                Transformed::yes(as_function(*left, op, *right, schema)?)
+            }
+            // It becomes two comparisons.
+            Expr::Between(it)
+                if [&it.expr, &it.low, &it.high]
+                    .iter()
+                    .any(|it| is_computed(it)) =>
+            {
+                let low = as_function((*it.expr).clone(), Operator::GtEq, *it.low, schema)?;
+                let high = as_function(*it.expr, Operator::LtEq, *it.high, schema)?;
+                let both = as_function(low, Operator::And, high, schema)?;
+                Transformed::yes(match it.negated {
+                    true => !both,
+                    false => both,
+                })
             }
             other => Transformed::no(other),
         })
     })
 }
 
+fn as_function(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Expr> {
+    let operation = BinaryExpr::new(Box::new(left), op, Box::new(right));
+    let expr = Expr::BinaryExpr(operation);
+    let ty = expr.get_type(schema)?;
+    let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else {
+        return Ok(expr);
+    };
+    let signature = Signature::any(2, Volatility::Immutable);
+    let function = ScalarUDF::new_from_impl(Operation { op, ty, signature });
+    Ok(function.call(vec![*left, *right]))
+}
+
 /// Whether DataFusion looks at the bounds of its sides, and fails where they have no type.
 fn is_bounded(op: Operator) -> bool {
-    use Operator::{And, Gt, GtEq, Lt, LtEq, Or};
-    matches!(op, Gt | GtEq | Lt | LtEq | And | Or)
+    use Operator::{And, Gt, GtEq, Lt, LtEq, Minus, Or, Plus};
+    matches!(op, Gt | GtEq | Lt | LtEq | And | Or | Plus | Minus)
 }
 
 fn is_computed(expr: &Expr) -> bool {
     !matches!(expr, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// A comparison, or both or one of two conditions.
+/// An operation on two values.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Compared {
+struct Operation {
     op: Operator,
+    /// Of the result.
+    ty: DataType,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Compared {
+impl ScalarUDFImpl for Operation {
     fn name(&self) -> &str {
-        "compared"
+        "operation"
     }
 
     fn signature(&self) -> &Signature {
@@ -125,27 +155,42 @@ impl ScalarUDFImpl for Compared {
 
     fn display_name(&self, operands: &[Expr]) -> Result<String> {
         let [left, right] = operands else {
-            return internal_err!("a comparison has two sides");
+            return internal_err!("an operation has two sides");
         };
         Ok(format!("{left} {} {right}", self.op))
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
+        Ok(self.ty.clone())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = &args.args[..] else {
-            return internal_err!("a comparison has two sides");
+            return internal_err!("an operation has two sides");
         };
         let both = match self.op {
             Operator::And => and_kleene,
             Operator::Or => or_kleene,
+            Operator::Plus | Operator::Minus => return self.computed(&args.args),
             op => return datum::apply_cmp(op, left, right),
         };
         let sides = ColumnarValue::values_to_arrays(&args.args)?;
         let [left, right] = [0, 1].map(|at| sides[at].as_boolean());
         let result: ArrayRef = Arc::new(both(left, right)?);
         Ok(ColumnarValue::Array(result))
+    }
+}
+
+impl Operation {
+    /// As DataFusion computes it, which knows of times and intervals.
+    fn computed(&self, sides: &[ColumnarValue]) -> Result<ColumnarValue> {
+        let sides = ColumnarValue::values_to_arrays(sides)?;
+        let fields = sides.iter().zip(["left", "right"]);
+        let fields = fields.map(|(side, name)| Field::new(name, side.data_type().clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let [left, right] =
+            [("left", 0), ("right", 1)].map(|(name, at)| Arc::new(Column::new(name, at)) as Arc<_>);
+        let operation = physical::BinaryExpr::new(left, self.op, right);
+        operation.evaluate(&RecordBatch::try_new(schema, sides)?)
     }
 }

@@ -15,6 +15,7 @@ use super::{Options, checked, clock_times, join_keys, memory, zeros};
 use crate::aggregates::mended;
 use crate::footers;
 use crate::one_nan;
+use crate::recursive_types;
 use crate::several_kinds::{Planner, as_texts};
 
 /// What is granted for each row of a batch that is merged: a hundred batches of rows of a kilobyte.
@@ -98,17 +99,21 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
     }
     state = state.with_analyzer_rule(Arc::new(ComparedKeys));
     let mut context = SessionContext::new_with_state(state.build());
-    for planner in [mending_planner(), Arc::new(Planner)] {
+    for planner in [
+        mending_planner(),
+        Arc::new(Planner),
+        Arc::new(recursive_types::Planner),
+    ] {
         context
             .register_expr_planner(planner)
             .context("a planner cannot be registered")?;
     }
     context.register_udf(sha256());
-    mend_functions(&mut context).context("functions cannot be mended")?;
     for mended in mended() {
         context.register_udaf(mended);
     }
     datafusion_functions_json::register_all(&mut context)
         .context("the JSON functions cannot be registered")?;
+    mend_functions(&mut context).context("functions cannot be mended")?;
     Ok((context, in_memory))
 }

@@ -10,13 +10,18 @@ use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use tailrace_sql::SimplifiedApart;
 
+use super::held_conditions::Held;
+use super::lone_unions::Named;
+
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// DataFusion's rules, without keys of two kinds in one join, and with lists of IN apart.
+/// DataFusion's rules, without keys of two kinds in one join, with lists of IN apart, conditions where they stand, and unions by their names.
 pub(super) fn rules() -> Vec<Rule> {
     let known = Optimizer::new().rules.into_iter();
     let known = known.map(|rule| match rule.name() {
         "extract_equijoin_predicate" | "eliminate_cross_join" => Arc::new(OfOneKind(rule)) as Rule,
+        "push_down_filter" => Arc::new(Held(rule)),
+        "propagate_empty_relation" => Arc::new(Named(rule)),
         "simplify_expressions" => Arc::new(SimplifiedApart::default()),
         _ => rule,
     });

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::sql::sqlparser::ast::{self, Expr, Spanned, Visitor};
 use tailrace_sql::walk::{first, walk};
@@ -295,6 +296,12 @@ pub(super) fn type_name(ty: &str) -> &str {
         union if union.starts_with("Union") => SEVERAL_KINDS,
         other => other,
     }
+}
+
+/// What a query calls a type.
+pub(crate) fn name_of_type(ty: &DataType) -> String {
+    let text = ty.to_string();
+    decimal_name(&text).unwrap_or_else(|| type_name(&text).to_owned())
 }
 
 /// What a query calls a type of Arrow, if it is a decimal.

@@ -16,7 +16,10 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
-use super::{date_part, date_trunc, regexp_match, regexp_replace, rounding, to_timestamp};
+use super::{
+    ceil, counts, date_part, date_trunc, orders, regexp_match, regexp_replace, rounding,
+    to_timestamp,
+};
 
 /// Puts the mended functions in the place of DataFusion's.
 ///
@@ -51,6 +54,13 @@ pub(super) fn date_trunc() -> ScalarUDF {
     ScalarUDF::new_from_impl(Mended { known, mend })
 }
 
+/// The mended `trunc`.
+pub(super) fn trunc() -> ScalarUDF {
+    let known = datafusion::functions::math::trunc();
+    let mend = Mend::Trunc;
+    ScalarUDF::new_from_impl(Mended { known, mend })
+}
+
 /// The mended function, if this one is DataFusion's and wrong.
 fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     let mend = match known.name() {
@@ -65,6 +75,9 @@ fn mended(known: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         | "to_timestamp_millis"
         | "to_timestamp_micros"
         | "to_timestamp_nanos" => Mend::ToTimestamp,
+        "ceil" | "floor" => Mend::Ceil,
+        name if counts::FUNCTIONS.contains(&name) => Mend::Count,
+        name if orders::FUNCTIONS.contains(&name) => Mend::Order,
         _ => return None,
     };
     let known = Arc::clone(known);
@@ -82,8 +95,11 @@ struct Mended {
 /// What is mended; see the modules of these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mend {
+    Ceil,
+    Count,
     DatePart,
     DateTrunc,
+    Order,
     RegexpMatch,
     RegexpReplace,
     Round,
@@ -109,11 +125,21 @@ impl ScalarUDFImpl for Mended {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.known.return_type(types)
+        let ty = self.known.return_type(types)?;
+        Ok(match self.mend {
+            Mend::Ceil => ceil::wider(&ty),
+            Mend::Count => counts::signed(&ty),
+            _ => ty,
+        })
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.known.return_field_from_args(args)
+        let field = self.known.return_field_from_args(args)?;
+        Ok(match self.mend {
+            Mend::Ceil => ceil::field(&field),
+            Mend::Count => counts::field(&field),
+            _ => field,
+        })
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
@@ -130,7 +156,9 @@ impl ScalarUDFImpl for Mended {
         // Not by way of `ScalarUDF`, which asserts in debug builds what is mended here.
         let known = self.known.inner();
         match self.mend {
-            Mend::DatePart => known.invoke_with_args(args),
+            Mend::Ceil => ceil::invoke(&**known, args),
+            Mend::Count => counts::invoke(&**known, args),
+            Mend::DatePart | Mend::Order => known.invoke_with_args(args),
             Mend::DateTrunc => date_trunc::invoke(&**known, args),
             Mend::RegexpMatch => regexp_match::invoke(&args),
             Mend::RegexpReplace => regexp_replace::invoke(&**known, args),
@@ -153,6 +181,8 @@ impl ScalarUDFImpl for Mended {
         let found = self.known.preimage(args, literal, info);
         match self.mend {
             Mend::DatePart => Ok(date_part::preimage(found)),
+            // It has no wider type in mind.
+            Mend::Ceil if info.get_data_type(&args[0])?.is_decimal() => Ok(PreimageResult::None),
             _ => found,
         }
     }
@@ -169,7 +199,11 @@ impl ScalarUDFImpl for Mended {
     }
 
     fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
-        self.known.evaluate_bounds(inputs)
+        let found = self.known.evaluate_bounds(inputs);
+        match self.mend {
+            Mend::Ceil | Mend::Order => orders::bounds(found),
+            _ => found,
+        }
     }
 
     fn propagate_constraints(
@@ -181,7 +215,11 @@ impl ScalarUDFImpl for Mended {
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.known.output_ordering(inputs)
+        let found = self.known.output_ordering(inputs);
+        match self.mend {
+            Mend::Ceil | Mend::Order => Ok(orders::order(found)),
+            _ => found,
+        }
     }
 
     fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {

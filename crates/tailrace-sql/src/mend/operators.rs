@@ -1,16 +1,24 @@
-//! Operators whose result or operands DataFusion gives too small a type. A date and an interval are a date for it, which forgets hours; and what counts
-//! (`array_length`) is unsigned, so that the difference of two counts could not be negative. The numbers of rows are signed from the
-//! start: with a whole number they would be decimals, whose quotient is not whole. A float that is compared with a decimal would have 15 digits
-//! before and behind the point: it stays a float, unless it is a literal with so few.
+//! Operators whose result or operands DataFusion gives the wrong type. A date and an interval are a date for it, which forgets hours. An unsigned
+//! number of 64 bits and a signed one are decimals, whose quotient is not whole, and the difference of two unsigned ones could not be negative.
+//! So the numbers of rows are signed from the start, as are counts. A float that is compared with a decimal would have 15 digits before and
+//! behind the point: it stays a float, unless it is a literal with so few.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWindowExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
+};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::interval_times;
+
+/// As many as an unsigned number of 64 bits has.
+const WIDE_DIGITS: u8 = 20;
+
+/// The aggregates that count without a sign.
+const COUNTS: [&str; 2] = ["approx_distinct", "regr_count"];
 
 /// Plans sums, differences, multiples of intervals and numbers of rows.
 #[derive(Debug)]
@@ -29,7 +37,11 @@ impl ExprPlanner for Planner {
         let op = match expr.op {
             BinaryOperator::Multiply | BinaryOperator::Divide => {
                 let times = interval_times::planned(&expr.op, (left, &of_left), (right, &of_right));
-                return Ok(times.map_or(PlannerResult::Original(expr), PlannerResult::Planned));
+                let planned = times.or_else(|| {
+                    let is_quotient = matches!(expr.op, BinaryOperator::Divide);
+                    is_quotient.then(|| quotient((left, &of_left), (right, &of_right)))?
+                });
+                return Ok(planned.map_or(PlannerResult::Original(expr), PlannerResult::Planned));
             }
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,
@@ -71,9 +83,29 @@ impl ExprPlanner for Planner {
         Ok(PlannerResult::Planned(sum))
     }
 
+    fn plan_aggregate(
+        &self,
+        aggregate: RawAggregateExpr,
+    ) -> Result<PlannerResult<RawAggregateExpr>> {
+        if !COUNTS.contains(&aggregate.func.name()) {
+            return Ok(PlannerResult::Original(aggregate));
+        }
+        let count = AggregateFunction::new_udf(
+            aggregate.func,
+            aggregate.args,
+            aggregate.distinct,
+            aggregate.filter,
+            aggregate.order_by,
+            aggregate.null_treatment,
+        );
+        let count = Expr::AggregateFunction(count);
+        Ok(PlannerResult::Planned(signed(&count)))
+    }
+
     fn plan_window(&self, window: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
         const NUMBERS: [&str; 4] = ["row_number", "rank", "dense_rank", "ntile"];
-        if !NUMBERS.contains(&window.func_def.name()) {
+        let name = window.func_def.name();
+        if !NUMBERS.contains(&name) && !COUNTS.contains(&name) {
             return Ok(PlannerResult::Original(window));
         }
         let number = WindowFunction {
@@ -105,6 +137,30 @@ fn has_part(interval: &Expr) -> bool {
         Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => false,
         _ => true,
     }
+}
+
+/// The whole quotient of an unsigned number of 64 bits and a signed one.
+fn quotient(left: (&Expr, &DataType), right: (&Expr, &DataType)) -> Option<Expr> {
+    let is_wide = |ty: &DataType| *ty == DataType::UInt64;
+    let is_mixed = is_wide(left.1) && right.1.is_signed_integer()
+        || left.1.is_signed_integer() && is_wide(right.1);
+    if !is_mixed {
+        return None;
+    }
+    let unsigned = |of: &Expr| match of {
+        Expr::Literal(ScalarValue::Int64(Some(it)), _) => u64::try_from(*it).ok(),
+        _ => None,
+    };
+    if let Some(divisor) = unsigned(right.0) {
+        return Some(left.0.clone() / lit(divisor));
+    }
+    if let Some(dividend) = unsigned(left.0) {
+        return Some(lit(dividend) / right.0.clone());
+    }
+    let [left, right] =
+        [left.0, right.0].map(|it| cast(it.clone(), DataType::Decimal128(WIDE_DIGITS, 0)));
+    let whole = super::functions::trunc().call(vec![left / right]);
+    Some(cast(whole, DataType::Decimal128(WIDE_DIGITS, 0)))
 }
 
 /// In microseconds, which have the years of dates that mean "never".

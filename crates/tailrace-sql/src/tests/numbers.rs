@@ -427,3 +427,34 @@ fn a_condition_of_which_one_part_fails_is_what_the_others_make_it() {
         &["50", "60"],
     );
 }
+
+/// What counts is signed, as other whole numbers are.
+#[test]
+fn counts_are_signed() {
+    let lines = &[r#"{"l":[1,2,3],"s":"a,b"}"#];
+    for (expression, expected) in [
+        ("coalesce(json_length(l), 0)", "3"),
+        ("json_length(l) / 2", "1"),
+        ("-json_length(l)", "-3"),
+        ("array_length(string_to_array(s, ',')) - 3", "-1"),
+        ("repeat('x', coalesce(json_length(l), 0))", "xxx"),
+    ] {
+        assert_eq!(values(expression, lines), expected, "{expression}");
+    }
+}
+
+/// Of constants alone, too.
+#[test]
+fn the_first_that_is_not_null_is_chosen() {
+    let lines = &["{}"];
+    for (expression, expected) in [
+        ("coalesce(nullif('', ''), 'x')", "x"),
+        ("coalesce(1, 3)", "1"),
+        ("nvl(-1, 3)", "-1"),
+        ("coalesce(upper('x'), 'y')", "X"),
+    ] {
+        assert_eq!(values(expression, lines), expected, "{expression}");
+    }
+    let kept = "SELECT 1 AS v FROM logs WHERE coalesce(nullif('', ''), 'x') = 'x'";
+    assert_eq!(run(kept, lines).len(), 1);
+}
