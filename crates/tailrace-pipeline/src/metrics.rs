@@ -203,7 +203,6 @@ impl PipelineMetrics {
     /// The pipeline has ended: nothing of it is read or in flight.
     pub(crate) fn ended(&self) {
         for gauge in [
-            &self.queue_size,
             &self.files_open,
             &self.denied_paths,
             &self.stalled,

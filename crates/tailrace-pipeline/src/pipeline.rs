@@ -155,8 +155,9 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         .map(|output| output.name.clone())
         .collect();
     let bounds = Bounds::of(&plan, around.queue_bytes);
-    let credit = Credit::new(bounds.queue_bytes, Shares::new(names.len()));
     let metrics = around.metrics.pipeline(&plan.name, &names);
+    let shares = Shares::new(names.len());
+    let credit = Credit::shown(bounds.queue_bytes, shares, metrics.queue_size.clone());
     let parted_span_max = plan.config.limits.replay / 2;
     let tracker = Arc::new(Tracker::new(names.len(), parted_span_max));
     // read

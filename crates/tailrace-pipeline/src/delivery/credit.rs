@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use prometheus_client::metrics::gauge::Gauge;
+
 /// What a batch is charged at least: tickets and tables of a small one cost more than its bytes,
 /// and the number of batches in flight must be bounded as well.
 pub(crate) const BATCH_CREDIT_MIN: u64 = 4 * 1024;
@@ -20,6 +22,8 @@ pub(crate) struct Credit {
     shares: Arc<Shares>,
     state: Mutex<State>,
     freed: Condvar,
+    /// Shows what is reserved. Two pipelines may have it for a moment: the one that ends, and the one that takes its place.
+    size: Gauge,
 }
 
 #[derive(Debug, Default)]
@@ -107,11 +111,17 @@ pub(crate) struct Reserved {
 impl Credit {
     /// A credit of so many bytes, for outputs with these shares.
     pub(crate) fn new(capacity: u64, shares: Arc<Shares>) -> Arc<Self> {
+        Self::shown(capacity, shares, Gauge::default())
+    }
+
+    /// The same, where `size` shows what is reserved.
+    pub(crate) fn shown(capacity: u64, shares: Arc<Shares>, size: Gauge) -> Arc<Self> {
         Arc::new(Self {
             capacity: AtomicU64::new(capacity),
             shares,
             state: Mutex::default(),
             freed: Condvar::new(),
+            size,
         })
     }
 
@@ -150,20 +160,35 @@ impl Credit {
             return None;
         }
         let bytes = bytes.min(self.capacity());
-        state.used += bytes;
+        self.charge(&mut state, bytes);
         Some(Reserved {
             credit: Arc::clone(self),
             bytes,
         })
     }
 
+    /// The same for what goes on in any case: once the credit is closed it does not wait, and is charged.
+    pub(crate) fn reserve_or_take(
+        self: &Arc<Self>,
+        bytes: u64,
+        meanwhile: impl FnMut(),
+    ) -> Reserved {
+        let reserved = self.reserve(bytes, meanwhile);
+        reserved.unwrap_or_else(|| self.take(bytes.min(self.capacity())))
+    }
+
     /// Reserves without waiting, whether or not there is room: it exists already. Whoever reserves next waits.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Reserved {
-        self.lock().used += bytes;
+        self.charge(&mut self.lock(), bytes);
         Reserved {
             credit: Arc::clone(self),
             bytes,
         }
+    }
+
+    fn charge(&self, state: &mut State, bytes: u64) {
+        state.used += bytes;
+        self.size.inc_by(gauge(bytes));
     }
 
     /// Whether so much is reserved that a batch in parts has to wait: half of the capacity, for the next part comes on top.
@@ -173,7 +198,7 @@ impl Credit {
         self.used() > capacity / 2 + self.shares.forgiven().min(capacity)
     }
 
-    /// Wakes all who wait; nothing can be reserved any more.
+    /// Wakes all who wait; nobody waits any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.freed.notify_all();
@@ -209,7 +234,7 @@ impl Reserved {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
             self.bytes += more;
-            self.credit.lock().used += more;
+            self.credit.charge(&mut self.credit.lock(), more);
         }
         let back = self.bytes.saturating_sub(bytes);
         self.release(back);
@@ -229,6 +254,7 @@ impl Reserved {
         if bytes > 0 {
             self.bytes -= bytes;
             self.credit.lock().used -= bytes;
+            self.credit.size.dec_by(gauge(bytes));
             self.credit.freed.notify_all();
         }
     }
@@ -238,6 +264,10 @@ impl Drop for Reserved {
     fn drop(&mut self) {
         self.release(self.bytes);
     }
+}
+
+fn gauge(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -334,5 +364,21 @@ mod tests {
         let waiter = thread::spawn(move || other.reserve(1, || ()).is_none());
         credit.close();
         assert!(waiter.join().expect("no panic"));
+    }
+
+    #[test]
+    fn what_goes_on_in_any_case_is_charged_when_it_is_closed_too() {
+        let size = Gauge::default();
+        let credit = Credit::shown(10, Shares::new(1), size.clone());
+        let all = credit.reserve(10, || ());
+        let other = Arc::clone(&credit);
+        let waiter = thread::spawn(move || other.reserve_or_take(1, || ()));
+        credit.close();
+        let mut last = waiter.join().expect("no panic");
+        assert_eq!((credit.used(), size.get()), (11, 11));
+        last.adjust_to(5);
+        assert_eq!((credit.used(), size.get()), (15, 15));
+        drop((all, last));
+        assert_eq!((credit.used(), size.get()), (0, 0));
     }
 }

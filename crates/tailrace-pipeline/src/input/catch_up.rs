@@ -243,7 +243,7 @@ impl CatchUp {
             observed_ns: now_ns(),
             read_at: Instant::now(),
             // First that of the pipeline, which may take long.
-            credit: self.credit.reserve(bytes, || self.limit_held(shared)),
+            credit: Some((self.credit).reserve_or_take(bytes, || self.limit_held(shared))),
             room: batches.room.reserve(bytes, || self.limit_held(shared)),
             bytes: buffer.share(),
             events,

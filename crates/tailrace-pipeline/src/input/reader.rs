@@ -21,7 +21,7 @@ use gauges::Gauges;
 use quiet::Quiet;
 
 use crate::clock::now_ns;
-use crate::delivery::credit::{BATCH_CREDIT_MIN, Credit, Reserved};
+use crate::delivery::credit::BATCH_CREDIT_MIN;
 use crate::input::batch::{RawBatch, SourceEvent};
 use crate::input::catch_up::CatchUp;
 use crate::input::pod_framing::join_timeout;
@@ -195,8 +195,7 @@ impl Reader {
         }
     }
 
-    /// Hands a batch on. Waits for credit; without (the agent stops) it goes on all the same: it
-    /// is one batch, and the drain has its own time.
+    /// Hands a batch on. Waits for credit, unless the agent stops: it is one batch, and the drain has its own time.
     fn submit(&mut self, buffer: Buffer, events: &mut Vec<FileEvent>) {
         // However long the batch waits below, it was read now.
         let (observed_ns, read_at) = (now_ns(), Instant::now());
@@ -219,14 +218,19 @@ impl Reader {
         let shared = Arc::clone(&self.shared);
         let batches = &shared.queues[self.input_index].batches;
         // First that of the pipeline, which may take long.
-        let [credit, room] = [&shared.credit, &batches.room].map(|credit| match buffer.len() {
-            0 => None,
-            bytes => self.reserve(credit, bytes as u64),
-        });
+        let bytes = (buffer.len() as u64).max(BATCH_CREDIT_MIN);
+        let (credit, room) = if buffer.len() == 0 {
+            // It may be the end of a record that was read before.
+            (shared.credit.take(bytes), None)
+        } else {
+            let credit = (shared.credit).reserve_or_take(bytes, || self.look_after_others());
+            let room = batches.room.reserve(bytes, || self.look_after_others());
+            (credit, room)
+        };
         batches.push(RawBatch {
             bytes: buffer.share(),
             events: source_events,
-            credit,
+            credit: Some(credit),
             room,
             observed_ns,
             read_at,
@@ -234,15 +238,13 @@ impl Reader {
         self.shared.push_job(self.input_index);
     }
 
-    /// Waits for credit. `None`: the agent stops.
-    fn reserve(&mut self, credit: &Arc<Credit>, bytes: u64) -> Option<Reserved> {
+    /// While it waits for credit.
+    fn look_after_others(&mut self) {
         let shared = Arc::clone(&self.shared);
-        credit.reserve(bytes.max(BATCH_CREDIT_MIN), || {
-            self.hold();
-            self.detach_laggards();
-            let awaiting = self.awaiting.as_ref();
-            self.gauges
-                .set(&shared, self.input_index, &mut *self.input, awaiting);
-        })
+        self.hold();
+        self.detach_laggards();
+        let awaiting = self.awaiting.as_ref();
+        self.gauges
+            .set(&shared, self.input_index, &mut *self.input, awaiting);
     }
 }

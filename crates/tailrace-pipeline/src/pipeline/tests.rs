@@ -24,13 +24,13 @@ fn what_detached_outputs_hold_is_within_the_share() {
 
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 
-/// A pipeline of two files, `long` and `short`, that nobody works for.
-fn build_two_inputs(dir: &Path, jobs: &Arc<Jobs>, runtime: &Handle) -> Built {
+/// A pipeline of two files, `long` and `short`, that nobody works for. A batch that is not full waits for more.
+fn build_two_inputs((dir, max_wait): (&Path, &str), jobs: &Arc<Jobs>, runtime: &Handle) -> Built {
     let yaml = format!(
         "pipelines: {{a: {{inputs: [\
            {{type: file, include: [\"{0}/long\"]}},\
            {{type: file, include: [\"{0}/short\"]}}],\
-         batch: {{max_bytes: {BATCH_BYTES_MAX}, max_wait: 1ms}}, output: {{type: stdout}}}}}}",
+         batch: {{max_bytes: {BATCH_BYTES_MAX}, max_wait: {max_wait}}}, output: {{type: stdout}}}}}}",
         dir.display()
     );
     let path = dir.join("tailrace.yaml");
@@ -141,7 +141,7 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
     let jobs = Arc::new(Jobs::default());
     let Built {
         pipeline, readers, ..
-    } = build_two_inputs(dir.path(), &jobs, runtime.handle());
+    } = build_two_inputs((dir.path(), "1ms"), &jobs, runtime.handle());
     let rooms = [0, 1].map(|queue| Arc::clone(&pipeline.queues[queue].batches.room));
     let (ended, ends) = mpsc::sync_channel(2);
     for (reader, room) in readers.into_iter().zip(&rooms) {
@@ -179,4 +179,37 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
     );
     drop(waiting);
     assert_eq!(rooms[0].used(), 0);
+}
+
+/// What a reader has in hand when it is to stop is in flight until it is delivered, as everything is.
+#[test]
+fn what_is_handed_on_when_reading_ends_is_charged() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["long", "short"] {
+        fs::write(dir.path().join(name), "{\"n\":1}\n").unwrap();
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let jobs = Arc::new(Jobs::default());
+    let Built {
+        pipeline, readers, ..
+    } = build_two_inputs((dir.path(), "1m"), &jobs, runtime.handle());
+    let readers = readers
+        .into_iter()
+        .map(|reader| thread::spawn(|| reader.run()));
+    let readers = Vec::from_iter(readers);
+    let read = &pipeline.metrics.read_bytes;
+    wait_until(|| read.get() == 16, "both files are read");
+    assert_eq!(pipeline.ledger().in_flight_bytes, 0, "it waits for more");
+    pipeline.stop_reading();
+    readers.into_iter().for_each(|reader| drop(reader.join()));
+    let queues = pipeline.queues.iter();
+    let batches = queues.flat_map(|queue| std::iter::from_fn(|| queue.batches.pop()));
+    let batches = Vec::from_iter(batches);
+    assert!(batches.iter().any(|batch| !batch.bytes.is_empty()));
+    assert!(batches.iter().all(|batch| batch.credit.is_some()));
+    let size = || u64::try_from(pipeline.metrics.queue_size.get()).unwrap();
+    assert!(pipeline.ledger().in_flight_bytes > 0);
+    assert_eq!(size(), pipeline.ledger().in_flight_bytes);
+    drop(batches);
+    assert_eq!((size(), pipeline.ledger().in_flight_bytes), (0, 0));
 }

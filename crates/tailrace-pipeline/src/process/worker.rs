@@ -216,8 +216,9 @@ impl Worker {
             pipeline.ack_at_once(framed);
             return None;
         }
-        if !framed.wanted.contains(&true) {
-            acked_before(pipeline, framed, records as u64);
+        // For an output that reads by itself, or will, it has to be known how many of them the query removes.
+        if !framed.is_catch_up && framed.acked_before.iter().all(|before| *before) {
+            acked_before(pipeline, (framed, queue), records as u64);
             pipeline.waiting.note_progress();
             return None;
         }
@@ -252,10 +253,8 @@ impl Worker {
             return false;
         }
         let framed = &work.framed;
-        if !framed.is_catch_up {
-            let records = framed.frames.records.len() as u64;
-            acked_before(pipeline, framed, records - work.made.filtered);
-        }
+        let kept = framed.frames.records.len() as u64 - work.made.filtered;
+        acked_before(pipeline, (framed, work.queue), kept);
         work.finish(pipeline, around.hold);
         true
     }
@@ -358,17 +357,18 @@ fn survivors_of(uids: Vec<u128>, survivors: Option<&[u32]>) -> Vec<u128> {
     }
 }
 
-/// Counts the records of a batch for the outputs that acknowledged them in an earlier run.
-fn acked_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
-    for (output, _) in framed
-        .acked_before
-        .iter()
-        .enumerate()
-        .filter(|(_, before)| **before)
-    {
-        pipeline.metrics.outputs[output]
-            .acked_before
-            .inc_by(records);
+/// Counts the records of a batch for the outputs that acknowledged them in an earlier run. The shared reading counts them
+/// for those that take part, and the others each for itself.
+fn acked_before(pipeline: &Pipeline, (framed, queue): (&Framed, usize), records: u64) {
+    let catches_up = pipeline.queues.output_of(queue);
+    for (output, metrics) in pipeline.metrics.outputs.iter().enumerate() {
+        let is_before = match catches_up {
+            Some(only) => output == only && !framed.wanted[output],
+            None => framed.acked_before[output],
+        };
+        if is_before {
+            metrics.acked_before.inc_by(records);
+        }
     }
 }
 

@@ -30,6 +30,20 @@ struct Candidate {
     origin: PathBuf,
 }
 
+/// What was read, or is: a compressed file that holds just that is its copy.
+#[derive(Clone, Copy)]
+struct ReadContent {
+    id: FileId,
+    /// The file, if it is open.
+    slot: Option<u32>,
+}
+
+impl From<FileId> for ReadContent {
+    fn from(id: FileId) -> Self {
+        Self { id, slot: None }
+    }
+}
+
 impl Follower {
     /// `known` is the files of the checkpoint by path; `read` is every identity that was read from.
     pub(super) fn find_unknown(&mut self, known: &[KnownPath], read: impl Iterator<Item = FileId>) {
@@ -42,7 +56,8 @@ impl Follower {
             return;
         }
         let read = read.filter(|id| id.fingerprint.bytes > 0);
-        let mut read: Vec<Option<FileId>> = read.map(Some).collect();
+        let mut read: Vec<Option<ReadContent>> = read.map(|id| Some(id.into())).collect();
+        self.add_handed_over(&mut read);
         let copies = self.copies_read();
         for (index, candidate) in compressed.into_iter().enumerate() {
             if !copies.contains(&candidate.copy.id()) {
@@ -50,6 +65,33 @@ impl Follower {
                 let known = youngest.get(candidate.origin.as_path());
                 let assumed_at = known.map_or(0, |created_at| *created_at) + 1 + index as u64;
                 self.read_unless_known(candidate, assumed_at, &mut read);
+            }
+        }
+    }
+
+    /// Of a file that was handed over open it is known what it holds, and not only what of that was read and acked. It takes
+    /// the place of that: it has one compressed copy at most.
+    fn add_handed_over(&self, read: &mut Vec<Option<ReadContent>>) {
+        for (slot, file) in (0..).zip(&self.files) {
+            let Some(file) = file.as_deref().filter(|file| file.is_open()) else {
+                continue;
+            };
+            let Some((id, _)) = file.as_copied(self.config.fingerprint_key) else {
+                continue;
+            };
+            let slot = Some(slot);
+            let (acked, changed) = (file.id(), 0);
+            let is_it = |known: &&mut Option<ReadContent>| {
+                known.is_some_and(|known| {
+                    FileId {
+                        changed,
+                        ..known.id
+                    } == FileId { changed, ..acked }
+                })
+            };
+            match read.iter_mut().find(is_it) {
+                Some(known) => *known = Some(ReadContent { id, slot }),
+                None => read.push(Some(ReadContent { id, slot })),
             }
         }
     }
@@ -168,7 +210,7 @@ impl Follower {
         &mut self,
         mut found: Candidate,
         assumed_at: u64,
-        read: &mut [Option<FileId>],
+        read: &mut [Option<ReadContent>],
     ) {
         let key = self.config.fingerprint_key;
         let opened = found.copy.open(|path| self.roots.open_beneath(path));
@@ -177,18 +219,23 @@ impl Follower {
             Ok(sketch) => sketch,
             Err(error) => return self.damaged(found.copy.path().to_owned(), &error),
         };
-        let fits = |id: &Option<FileId>| {
-            id.is_some_and(|id| {
+        let fits = |known: &Option<ReadContent>| {
+            known.is_some_and(|ReadContent { id, .. }| {
                 id.tail.offset & u64::from(u32::MAX) == u64::from(sketch.size)
                     && key.matches(&sketch.head, id.fingerprint)
                     && gzip::holds(&file, id, id.tail.offset, key)
                         .is_ok_and(|held| held.is_some_and(|held| held.size == id.tail.offset))
             })
         };
-        match read.iter_mut().find(|id| fits(id)) {
+        match read.iter_mut().find(|known| fits(known)) {
             Some(known) => {
-                *known = None;
-                self.owned.add(found.copy.id(), SourceId(u32::MAX), 0);
+                let slot = known.take().and_then(|known| known.slot);
+                let file = slot.and_then(|slot| self.files[slot as usize].as_mut());
+                let number = file.map_or(SourceId(u32::MAX), |file| {
+                    file.has_copy = true;
+                    file.number
+                });
+                self.owned.add(found.copy.id(), number, 0);
             }
             None => self.read_whole(found.copy, found.origin, &sketch, assumed_at),
         }

@@ -36,7 +36,6 @@ impl Gauges {
         self.next = now + GAUGES_EVERY;
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let metrics = &shared.metrics;
-        metrics.queue_size.set(gauge(shared.credit.used()));
         let gauges = reading.gauges(now);
         if let Some(open) = gauges.open_files {
             metrics.files_open.set(gauge(open));

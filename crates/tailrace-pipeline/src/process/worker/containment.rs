@@ -22,7 +22,7 @@ use crate::pipeline::{BuildContext, Built, build, open};
 use crate::process::in_progress::Group;
 use crate::process::unfinished::InParts as _;
 use crate::safe_mode::SafeMode;
-use crate::watermark::{Opening, Slot};
+use crate::watermark::{Opening, Resumed, Slot};
 
 /// A pipeline with outputs `one` and `two` that write files, and one source that the test reads for it.
 struct Bench {
@@ -68,19 +68,7 @@ impl Bench {
             reasons: &Arc::default(),
         };
         let built = build(open(plan, runtime.handle()).unwrap(), around).unwrap();
-        let slot = built.pipeline.tracker.open(Opening {
-            id: Some(FileId {
-                inode: 1,
-                ..FileId::NONE
-            }),
-            generation: 0,
-            path: PathBuf::from("/var/log/app.log").into(),
-            origin: None,
-            offset: 0,
-            size: 0,
-            replay_to: 0,
-            resume: Vec::new(),
-        });
+        let slot = open_source(&built.pipeline, Vec::new());
         Self {
             in_progress: InProgress::open(dir.path()),
             dir,
@@ -235,6 +223,23 @@ impl Bench {
     }
 }
 
+/// A file, and what each output acknowledged of it in an earlier run.
+fn open_source(pipeline: &Pipeline, resume: Vec<Resumed>) -> Slot {
+    pipeline.tracker.open(Opening {
+        id: Some(FileId {
+            inode: 1,
+            ..FileId::NONE
+        }),
+        generation: resume.len() as u32,
+        path: PathBuf::from("/var/log/app.log").into(),
+        origin: None,
+        offset: 0,
+        size: 0,
+        replay_to: 0,
+        resume,
+    })
+}
+
 fn dead_letter_file(dir: &Path) -> PathBuf {
     dir.join("dead-letter/a.ndjson")
 }
@@ -301,6 +306,47 @@ fn an_output_that_was_detached_keeps_the_order_too() {
     bench.drain();
     assert_eq!(bench.written("one"), Vec::from_iter(0..30));
     assert_eq!(bench.written("two"), Vec::from_iter(0..30));
+}
+
+/// Its batches begin and end elsewhere than those of the others.
+#[test]
+fn what_an_output_had_acknowledged_before_it_was_detached_is_counted() {
+    let ends = [lines(0..10).len() as u64, lines(0..20).len() as u64];
+    for (one, two, sent) in [
+        (0, ends[1], 10),
+        (ends[0], ends[1], 10),
+        (ends[1], ends[0], 10),
+    ] {
+        let mut bench = Bench::new("transform: SELECT n FROM logs WHERE n % 2 = 0");
+        let mut worker = bench.worker();
+        let pipeline = Arc::clone(bench.pipeline());
+        let resumed = [one, two].map(|watermark| Resumed {
+            watermark,
+            ..Resumed::default()
+        });
+        bench.slot = open_source(&pipeline, resumed.to_vec());
+        assert!(pipeline.queues[0].attach(1, false, || true));
+        for batch in [0..10, 10..20, 20..30] {
+            let shared = bench.frame(&worker, &lines(batch));
+            bench.process(&mut worker, shared);
+        }
+        pipeline.tracker.begin_catch_up(1, bench.slot);
+        let queue = pipeline.queues.catch_up(0, 1);
+        let mut offset = 0;
+        for batch in [0..5, 5..10, 10..30] {
+            let text = lines(batch);
+            let own = bench.frame_in(queue, &worker, (offset, offset == 0), &text);
+            offset += text.len() as u64;
+            bench.process(&mut worker, own);
+        }
+        bench.drain();
+        let ledger = pipeline.ledger();
+        assert_eq!((ledger.records, ledger.filtered), (30, 15));
+        let outcomes = ledger.outputs.iter();
+        let outcomes = outcomes.map(|output| output.delivered.cast_signed() + output.acked_before);
+        assert_eq!(Vec::from_iter(outcomes), [15, 15], "{one} {two}");
+        assert_eq!(bench.written("two").len(), sent, "{one} {two}");
+    }
 }
 
 #[test]

@@ -387,3 +387,38 @@ fn a_compressed_file_that_expands_without_end_is_given_up_reported_and_counted()
     assert!(problems[0].contains("200 times"), "{problems:?}");
     rig.until(|rig| rig.texts().contains(&"good\n".to_owned()));
 }
+
+/// Nothing but its content shows that the compressed file is the copy of one that is open.
+#[test]
+fn what_was_compressed_during_a_reload_is_not_read_beside_the_original() {
+    let text = "line\n".repeat(300);
+    for (lag, is_seen) in [(0, true), (5, false), (5, true), (1500, true)] {
+        let mut rig = Rig::with(&["*.log"], |_, config| config.gone.since = 1);
+        rig.append("a.log", &text);
+        rig.until(|rig| rig.texts().concat() == text);
+        let resume = rig.kill(lag);
+        rotate(&rig, 1, None);
+        compress_file(&rig.path("a.log.20260101"));
+        // It is alike, and another one: nobody read it.
+        rig.append("b.log", &text);
+        rig.rename("b.log", "b.log.20260101");
+        compress_file(&rig.path("b.log.20260101"));
+        rig.append("a.log", "last\n");
+        if is_seen {
+            rig.follower.rescan();
+        }
+        rig.reload(resume);
+        rig.until(|rig| rig.texts().len() == 3 && rig.texts().contains(&"last\n".to_owned()));
+        rig.until(|rig| rig.count(is_forgotten) == 2);
+        let read = rig.texts();
+        assert_eq!(
+            read.iter().filter(|read| **read == text).count(),
+            2,
+            "{lag}"
+        );
+        assert_eq!((read.len(), rig.lost()), (3, vec![]), "{lag}");
+        rig.follower.rescan();
+        rig.step();
+        assert_eq!(rig.texts().len(), 3, "nothing is read twice");
+    }
+}
