@@ -12,6 +12,7 @@ mod csv_dates;
 mod damaged;
 mod distinct_texts;
 mod few_groups;
+mod filtered_aggregates;
 mod given;
 mod grouping_sets;
 mod held_conditions;

@@ -1,4 +1,4 @@
-//! Comparisons, sums and differences by which rows are put in order, as in `ORDER BY length(path) > 20`. DataFusion 55 looks at the bounds of both
+//! Comparisons, sums, differences and negatives by which rows are put in order, as in `ORDER BY length(path) > 20`. DataFusion 55 looks at the bounds of both
 //! sides to find out what order one of them has; where one side is computed, it takes bounds without a type, fails, and then no longer knows
 //! that rows are in the order in which it has put them. As functions they have no bounds.
 
@@ -94,6 +94,10 @@ fn of_key(key: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             {
                 Transformed::yes(as_function(*left, op, *right, schema)?)
             }
+            Expr::Negative(operand) if is_computed(&operand) => {
+                let ty = operand.get_type(schema)?;
+                Transformed::yes(Operation::call(None, ty, vec![*operand]))
+            }
             // It becomes two comparisons.
             Expr::Between(it)
                 if [&it.expr, &it.low, &it.high]
@@ -120,9 +124,7 @@ fn as_function(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resu
     let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else {
         return Ok(expr);
     };
-    let signature = Signature::any(2, Volatility::Immutable);
-    let function = ScalarUDF::new_from_impl(Operation { op, ty, signature });
-    Ok(function.call(vec![*left, *right]))
+    Ok(Operation::call(Some(op), ty, vec![*left, *right]))
 }
 
 /// Whether DataFusion looks at the bounds of its sides, and fails where they have no type.
@@ -135,10 +137,10 @@ fn is_computed(expr: &Expr) -> bool {
     !matches!(expr, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// An operation on two values.
+/// An operation on two values, or the negative of one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Operation {
-    op: Operator,
+    op: Option<Operator>,
     /// Of the result.
     ty: DataType,
     signature: Signature,
@@ -154,10 +156,11 @@ impl ScalarUDFImpl for Operation {
     }
 
     fn display_name(&self, operands: &[Expr]) -> Result<String> {
-        let [left, right] = operands else {
-            return internal_err!("an operation has two sides");
-        };
-        Ok(format!("{left} {} {right}", self.op))
+        Ok(match (self.op, operands) {
+            (Some(op), [left, right]) => format!("{left} {op} {right}"),
+            (None, [operand]) => format!("(- {operand})"),
+            _ => return internal_err!("an operation has other operands"),
+        })
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
@@ -165,14 +168,14 @@ impl ScalarUDFImpl for Operation {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = &args.args[..] else {
-            return internal_err!("an operation has two sides");
-        };
-        let both = match self.op {
-            Operator::And => and_kleene,
-            Operator::Or => or_kleene,
-            Operator::Plus | Operator::Minus => return self.computed(&args.args),
-            op => return datum::apply_cmp(op, left, right),
+        let both = match (self.op, &args.args[..]) {
+            (Some(Operator::And), _) => and_kleene,
+            (Some(Operator::Or), _) => or_kleene,
+            (None | Some(Operator::Plus | Operator::Minus), operands) => {
+                return self.computed(operands);
+            }
+            (Some(op), [left, right]) => return datum::apply_cmp(op, left, right),
+            _ => return internal_err!("an operation has other operands"),
         };
         let sides = ColumnarValue::values_to_arrays(&args.args)?;
         let [left, right] = [0, 1].map(|at| sides[at].as_boolean());
@@ -182,15 +185,27 @@ impl ScalarUDFImpl for Operation {
 }
 
 impl Operation {
+    fn call(op: Option<Operator>, ty: DataType, operands: Vec<Expr>) -> Expr {
+        let signature = Signature::any(operands.len(), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Operation { op, ty, signature }).call(operands)
+    }
+
     /// As DataFusion computes it, which knows of times and intervals.
-    fn computed(&self, sides: &[ColumnarValue]) -> Result<ColumnarValue> {
-        let sides = ColumnarValue::values_to_arrays(sides)?;
-        let fields = sides.iter().zip(["left", "right"]);
-        let fields = fields.map(|(side, name)| Field::new(name, side.data_type().clone(), true));
+    fn computed(&self, operands: &[ColumnarValue]) -> Result<ColumnarValue> {
+        let columns = ColumnarValue::values_to_arrays(operands)?;
+        let fields = columns.iter().zip(["left", "right"]);
+        let fields =
+            fields.map(|(column, name)| Field::new(name, column.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let [left, right] =
-            [("left", 0), ("right", 1)].map(|(name, at)| Arc::new(Column::new(name, at)) as Arc<_>);
-        let operation = physical::BinaryExpr::new(left, self.op, right);
-        operation.evaluate(&RecordBatch::try_new(schema, sides)?)
+        let left = Arc::new(Column::new("left", 0));
+        let operation: Arc<dyn PhysicalExpr> = match self.op {
+            Some(op) => Arc::new(physical::BinaryExpr::new(
+                left,
+                op,
+                Arc::new(Column::new("right", 1)),
+            )),
+            None => Arc::new(physical::NegativeExpr::new(left)),
+        };
+        operation.evaluate(&RecordBatch::try_new(schema, columns)?)
     }
 }

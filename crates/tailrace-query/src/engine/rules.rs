@@ -1,4 +1,4 @@
-//! The rules by which steps of a query are chosen: those of DataFusion 55, but for six of its faults, for steps that need too
+//! The rules by which steps of a query are chosen: those of DataFusion 55, but for seven of its faults, for steps that need too
 //! much (see [`super::distinct_texts`], [`super::few_groups`], [`super::sorted_numbers`], [`super::keys_as_bytes`] and
 //! [`super::kept_texts`]), and for files that are damaged (see [`super::damaged`]).
 //!
@@ -11,6 +11,7 @@
 //!   [`super::unions`].
 //! - The first rows of an order tell the files below what cannot be among them. If one key of the order is a part of another one, as in
 //!   `ORDER BY a + b, a`, they tell it of the wrong columns.
+//! - What an aggregate gives without reading takes the place of one above it that has a FILTER. See [`super::filtered_aggregates`].
 //! - They compare lists and structs otherwise than they are ordered. See [`super::nested_keys`].
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::sorts::sort::SortExec;
 
+use super::filtered_aggregates::BelowFilters;
 use super::{
     damaged, distinct_texts, few_groups, grouping_sets, kept_texts, keys_as_bytes, nested_keys,
     nullable_side, sorted_numbers, unions,
@@ -52,6 +54,7 @@ pub(super) fn rules() -> Vec<Rule> {
                 is_of_joins: true,
             }),
         ],
+        "aggregate_statistics" => vec![Arc::new(BelowFilters(rule)) as Rule],
         _ => vec![rule],
     });
     let first = [
