@@ -477,7 +477,13 @@ fn members_of_json_stand_beside_dates() {
     let member = |day, n| format!("d,o\n2024-03-{day},\"{{\"\"n\"\":{n}}}\"\n");
     std::fs::write(dir.path().join("a.csv"), member(15, 7)).unwrap();
     std::fs::write(dir.path().join("b.csv"), member(16, 8)).unwrap();
+    let more = "d,o,k\n2024-03-15,\"{\"\"n\"\":7}\",1\n2024-03-16,\"{\"\"n\"\":8}\",2\n";
+    std::fs::create_dir(dir.path().join("more")).unwrap();
+    std::fs::write(dir.path().join("more/m.csv"), more).unwrap();
     let one = "FROM 'DIR/a.csv'";
+    let two = "FROM 'DIR/more/m.csv'";
+    let first = "{\"d\":\"2024-03-15\",\"v\":\"7\"}\n";
+    let second = "{\"d\":\"2024-03-16\",\"v\":\"8\"}\n";
     for (sql, expected) in [
         (format!("SELECT o->>'n' AS v {one}"), "{\"v\":\"7\"}\n"),
         (
@@ -491,6 +497,22 @@ fn members_of_json_stand_beside_dates() {
         (
             format!("SELECT d {one} ORDER BY o->>'n'"),
             "{\"d\":\"2024-03-15\"}\n",
+        ),
+        (format!("SELECT d, o->>'n' AS v {two} LIMIT 1"), first),
+        (format!("SELECT d, o->>'n' AS v {two} WHERE k = 2"), second),
+        (
+            format!("SELECT d, o->>'n' AS v {two} WHERE d > DATE '2024-03-15'"),
+            second,
+        ),
+        (
+            "SELECT d, o->>'n' AS v FROM 'DIR/*.csv' WHERE d >= '2024-03-16' ORDER BY d".to_owned(),
+            second,
+        ),
+        (
+            format!(
+                "SELECT count(d) AS d, max(v) AS v FROM (SELECT d, o->>'n' AS v {two} WHERE k < 9)"
+            ),
+            "{\"d\":2,\"v\":\"8\"}\n",
         ),
         (
             "SELECT max(o->>'n') AS v, max(d) AS d FROM 'DIR/*.csv'".to_owned(),

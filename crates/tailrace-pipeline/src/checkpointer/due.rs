@@ -31,6 +31,11 @@ impl Due {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.lock().is_asked
+    }
+
     /// None is to be written any more.
     pub(crate) fn end(&self) {
         self.lock().is_ended = true;
@@ -100,7 +105,7 @@ mod tests {
                 replay_to: 0,
                 resume: Vec::new(),
             });
-            assert_eq!(due.lock().is_asked, is_asked);
+            assert_eq!(due.is_asked(), is_asked);
         }
         assert!(due.wait(Duration::ZERO, LONG));
     }

@@ -14,6 +14,7 @@ use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::pipeline::{BuildContext, build, open};
 use crate::pipeline_id::PipelineId;
+use crate::watermark::Opening;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -135,6 +136,26 @@ fn what_a_first_start_leaves_out_is_written_down_with_it() {
     assert!(!loaded.is_first_start("a"));
     assert_eq!(offsets(&loaded), left_out());
     checkpointer.finish();
+}
+
+#[test]
+fn a_pipeline_that_runs_asks_for_a_checkpoint_of_a_new_file() {
+    let bench = Bench::new();
+    let pipelines = Pipelines::default();
+    let pipeline = bench.build();
+    pipelines.add(Arc::clone(&pipeline));
+    assert!(!pipelines.due().is_asked());
+    pipeline.tracker.open(Opening {
+        id: None,
+        generation: 0,
+        path: bench.dir.path().join("new.log").into(),
+        origin: None,
+        offset: 0,
+        size: 9,
+        replay_to: 0,
+        resume: Vec::new(),
+    });
+    assert!(pipelines.due().is_asked());
 }
 
 #[test]

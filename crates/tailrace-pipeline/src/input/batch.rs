@@ -25,6 +25,8 @@ pub(crate) struct RawBatch {
     pub observed_ns: i64,
     /// The same on a clock that nobody sets.
     pub read_at: Instant,
+    /// How often it was cut.
+    pub cuts: u32,
 }
 
 impl RawBatch {
@@ -35,6 +37,7 @@ impl RawBatch {
         at: usize,
         events: impl Iterator<Item = SourceEvent>,
     ) -> Option<Reserved> {
+        self.cuts += 1;
         self.events = events.map(|event| event.moved(at)).collect();
         self.bytes = self.bytes.slice(at..);
         self.credit.as_mut().map(|credit| credit.split(at as u64))

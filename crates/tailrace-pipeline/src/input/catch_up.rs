@@ -242,6 +242,7 @@ impl CatchUp {
         batches.push(RawBatch {
             observed_ns: now_ns(),
             read_at: Instant::now(),
+            cuts: 0,
             // First that of the pipeline, which may take long.
             credit: Some((self.credit).reserve_or_take(bytes, || self.limit_held(shared))),
             room: batches.room.reserve(bytes, || self.limit_held(shared)),

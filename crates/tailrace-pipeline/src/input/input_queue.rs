@@ -213,7 +213,7 @@ impl InputQueue {
         // Where the buffer is framed to, and what is left of the event at hand.
         let (mut framed_to, mut left) = (0, None);
         let mut moved = Moved::default();
-        let mut for_whom = ForWhom::new(self.attached());
+        let mut for_whom = ForWhom::new(self.attached(), batch.cuts);
         while left.is_none()
             && framed.frames.side.len() <= SIDE_BYTES_MAX
             && let Some(event) = events.next()

@@ -234,6 +234,7 @@ impl Reader {
             room,
             observed_ns,
             read_at,
+            cuts: 0,
         });
         self.shared.push_job(self.input_index);
     }

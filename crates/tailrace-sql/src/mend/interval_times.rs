@@ -128,8 +128,10 @@ fn scaled(
     let days = scale(f64::from(of.days));
     // To a microsecond, as PostgreSQL has them: a float is a little beside the part of a day.
     let microseconds = ((days.fract() + days_of_month.fract()) * MICROSECONDS_PER_DAY).round();
+    let days_of_parts = (microseconds / MICROSECONDS_PER_DAY).trunc();
+    let microseconds = microseconds - days_of_parts * MICROSECONDS_PER_DAY;
     let nanoseconds = scale(of.nanoseconds as f64) + microseconds * 1000.0;
-    let days = days.trunc() + days_of_month.trunc();
+    let days = days.trunc() + days_of_month.trunc() + days_of_parts;
     let is_within = |part: f64, most: f64| part.abs() < most;
     let most_small = f64::from(i32::MAX);
     match is_within(months, most_small)

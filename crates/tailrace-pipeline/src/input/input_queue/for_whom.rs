@@ -1,22 +1,30 @@
 //! Which outputs the bytes of a batch are for. After a restart or a reload, an output that is behind needs bytes again that
 //! others have acknowledged. Whether an output gets a batch is decided for the whole of it: so a batch ends where
-//! what follows is for others, and nobody gets twice what only stood beside something new.
+//! what follows is for others, and nobody gets twice what only stood beside something new, but for a record that a join of
+//! lines still holds there. What the reader hands on at once is cut only so often, for each part is a request of its own.
 
 use crate::watermark::{Slot, Tracker};
+
+/// How often what the reader hands on is cut at most.
+const CUTS_MAX: u32 = 64;
 
 /// For whom the bytes of a batch are.
 #[derive(Debug)]
 pub(super) struct ForWhom {
     /// By output, whether it takes part in the reading.
     attached: Vec<bool>,
+    /// It may be cut.
+    may_be_cut: bool,
     /// By output, once the batch has bytes.
     outputs: Option<Vec<bool>>,
 }
 
 impl ForWhom {
-    pub(super) fn new(attached: Vec<bool>) -> ForWhom {
+    /// For a batch that was cut so often already.
+    pub(super) fn new(attached: Vec<bool>, cuts: u32) -> ForWhom {
         ForWhom {
             attached,
+            may_be_cut: cuts < CUTS_MAX,
             outputs: None,
         }
     }
@@ -31,13 +39,14 @@ impl ForWhom {
         replay_to: u64,
     ) -> usize {
         // One output needs whatever is read.
-        if self.attached.len() < 2 {
+        if self.attached.len() < 2 || !self.may_be_cut {
             return len;
         }
-        let (outputs, until) = match at < replay_to {
-            true => tracker.needed_by(&self.attached, slot, at),
-            false => (self.attached.clone(), u64::MAX),
-        };
+        if at >= replay_to {
+            let outputs = self.outputs.get_or_insert_with(|| self.attached.clone());
+            return if *outputs == self.attached { len } else { 0 };
+        }
+        let (outputs, until) = tracker.needed_by(&self.attached, slot, at);
         if *self.outputs.get_or_insert_with(|| outputs.clone()) != outputs {
             return 0;
         }

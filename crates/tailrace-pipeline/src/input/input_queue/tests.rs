@@ -102,6 +102,7 @@ fn frame(
         room: queue.batches.room.reserve(1 << 20, || ()),
         observed_ns: 0,
         read_at: Instant::now(),
+        cuts: 0,
     });
     assert_eq!(queue.batches.room.used(), 1 << 20);
     // In memory that was used before.
@@ -373,6 +374,7 @@ fn a_batch_of_many_records_is_framed_in_parts() {
             room: None,
             observed_ns: 7,
             read_at: Instant::now(),
+            cuts: 0,
         });
         let (mut records, mut spans, mut held) = (Vec::new(), Vec::new(), Vec::new());
         loop {
@@ -507,6 +509,7 @@ fn what_many_sources_hold_does_not_end_in_one_batch() {
         room: None,
         observed_ns: 0,
         read_at: Instant::now(),
+        cuts: 0,
     });
     let (mut records, mut parts, mut is_cut) = (0, 0, true);
     while is_cut {
@@ -582,6 +585,7 @@ fn a_batch_ends_where_what_follows_is_for_others() {
         room: None,
         observed_ns: 0,
         read_at: Instant::now(),
+        cuts: 0,
     });
     let mut seen = Vec::new();
     while let Some((framed, is_cut)) =

@@ -142,6 +142,7 @@ impl Bench {
             room: None,
             observed_ns: 0,
             read_at: Instant::now(),
+            cuts: 0,
         });
     }
 
