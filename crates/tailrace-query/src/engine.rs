@@ -25,6 +25,7 @@ mod memory;
 mod nested_keys;
 mod nullable_side;
 mod on_disk;
+mod optimizer;
 mod options;
 mod partitions;
 mod passing;

@@ -11,7 +11,7 @@ use tailrace_sql::{mend_functions, mending_planner, mending_rules, sha256};
 
 use super::compared_keys::ComparedKeys;
 use super::rules::rules;
-use super::{Options, checked, clock_times, join_keys, memory, zeros};
+use super::{Options, checked, clock_times, memory, optimizer, zeros};
 use crate::aggregates::mended;
 use crate::footers;
 use crate::one_nan;
@@ -87,7 +87,7 @@ pub(super) fn contexts(options: &Options) -> anyhow::Result<(SessionContext, Arc
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_optimizer_rules(join_keys::rules())
+        .with_optimizer_rules(optimizer::rules())
         .with_physical_optimizer_rules(rules())
         .with_analyzer_rule(Arc::new(as_texts()))
         .with_analyzer_rule(Arc::new(checked::rule()))

@@ -9,55 +9,41 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr::GroupingSet;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// The rule that moves conditions down, which does not see such ones above such steps.
-#[derive(Debug)]
-pub(super) struct Held(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl OptimizerRule for Held {
-    fn name(&self) -> &str {
-        self.0.name()
+/// The rule that moves conditions down does not see such ones above such steps.
+pub(super) fn held(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &plan else {
+        return rule.rewrite(plan, config);
+    };
+    // One condition above another one is the same as both, and the rule takes them so.
+    let (conditions, input) = all(filter.clone());
+    let (held, moved): (Vec<_>, Vec<_>) =
+        conditions.into_iter().partition(|it| is_held(it, &input));
+    if held.is_empty() {
+        return rule.rewrite(plan, config);
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
+    let is_one = !matches!(*filter.input, LogicalPlan::Filter(_));
+    let Some(moved) = conjunction(moved) else {
+        return Ok(Transformed::new_transformed(above(held, input), !is_one));
+    };
+    let below = Filter::try_new(moved, input).map(LogicalPlan::Filter)?;
+    let below = rule.rewrite(below, config)?;
+    if is_one && !below.transformed {
+        return Ok(Transformed::no(plan));
     }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = &plan else {
-            return self.0.rewrite(plan, config);
-        };
-        // One condition above another one is the same as both, and the rule takes them so.
-        let (conditions, input) = all(filter.clone());
-        let (held, moved): (Vec<_>, Vec<_>) =
-            conditions.into_iter().partition(|it| is_held(it, &input));
-        if held.is_empty() {
-            return self.0.rewrite(plan, config);
+    let (held, input) = match below.data {
+        LogicalPlan::Filter(below) => {
+            let (others, input) = all(below);
+            (held.into_iter().chain(others).collect(), input)
         }
-        let is_one = !matches!(*filter.input, LogicalPlan::Filter(_));
-        let Some(moved) = conjunction(moved) else {
-            return Ok(Transformed::new_transformed(above(held, input), !is_one));
-        };
-        let below = Filter::try_new(moved, input).map(LogicalPlan::Filter)?;
-        let below = self.0.rewrite(below, config)?;
-        if is_one && !below.transformed {
-            return Ok(Transformed::no(plan));
-        }
-        let (held, input) = match below.data {
-            LogicalPlan::Filter(below) => {
-                let (others, input) = all(below);
-                (held.into_iter().chain(others).collect(), input)
-            }
-            step => (held, Arc::new(step)),
-        };
-        Ok(Transformed::yes(above(held, input)))
-    }
+        step => (held, Arc::new(step)),
+    };
+    Ok(Transformed::yes(above(held, input)))
 }
 
 /// The conditions above a step, and the step.

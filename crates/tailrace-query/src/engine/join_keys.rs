@@ -6,63 +6,30 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Limit, LogicalPlan};
-use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use tailrace_sql::SimplifiedApart;
 
-use super::held_conditions::Held;
-use super::lone_unions::Named;
-
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
-
-/// DataFusion's rules, without keys of two kinds in one join, with lists of IN apart, conditions where they stand, and unions by their names.
-pub(super) fn rules() -> Vec<Rule> {
-    let known = Optimizer::new().rules.into_iter();
-    let known = known.map(|rule| match rule.name() {
-        "extract_equijoin_predicate" | "eliminate_cross_join" => Arc::new(OfOneKind(rule)) as Rule,
-        "push_down_filter" => Arc::new(Held(rule)),
-        "propagate_empty_relation" => Arc::new(Named(rule)),
-        "simplify_expressions" => Arc::new(SimplifiedApart::default()),
-        _ => rule,
-    });
-    known.collect()
-}
-
-/// A rule that makes keys of conditions, which does not see joins whose NULLs are equal.
-#[derive(Debug)]
-struct OfOneKind(Rule);
-
-impl OptimizerRule for OfOneKind {
-    fn name(&self) -> &str {
-        self.0.name()
+/// A rule that makes keys of conditions does not see joins whose NULLs are equal.
+pub(super) fn of_one_kind(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if rule.apply_order().is_some() {
+        // It looks at one step.
+        return match has_equal_nulls(&plan) {
+            true => Ok(Transformed::no(plan)),
+            false => rule.rewrite(plan, config),
+        };
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
+    if !any_has_equal_nulls(&plan)? {
+        return rule.rewrite(plan, config);
     }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if self.apply_order().is_some() {
-            // It looks at one step.
-            return match has_equal_nulls(&plan) {
-                true => Ok(Transformed::no(plan)),
-                false => self.0.rewrite(plan, config),
-            };
-        }
-        if !any_has_equal_nulls(&plan)? {
-            return self.0.rewrite(plan, config);
-        }
-        let plan = plan.transform_up_with_subqueries(|step| Ok(hidden(step)))?;
-        let plan = self.0.rewrite(plan.data, config)?;
-        plan.map_data(|plan| {
-            let plan = plan.transform_up_with_subqueries(|step| Ok(shown(step)))?;
-            Ok(plan.data)
-        })
-    }
+    let plan = plan.transform_up_with_subqueries(|step| Ok(hidden(step)))?;
+    let plan = rule.rewrite(plan.data, config)?;
+    plan.map_data(|plan| {
+        let plan = plan.transform_up_with_subqueries(|step| Ok(shown(step)))?;
+        Ok(plan.data)
+    })
 }
 
 fn has_equal_nulls(step: &LogicalPlan) -> bool {

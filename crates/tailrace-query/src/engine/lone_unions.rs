@@ -6,39 +6,25 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// The rule that leaves out what has no rows, which does not see such unions.
-#[derive(Debug)]
-pub(super) struct Named(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
-
-impl OptimizerRule for Named {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let Some(left) = lone(&plan) else {
-            return self.0.rewrite(plan, config);
-        };
-        let columns = left.schema().columns().into_iter();
-        let named = columns.zip(plan.schema().iter());
-        let named = named.map(|(column, (table, field))| {
-            Expr::Column(column).alias_qualified(table.cloned(), field.name())
-        });
-        let schema = Arc::clone(plan.schema());
-        let named = Projection::try_new_with_schema(named.collect(), left, schema)?;
-        Ok(Transformed::yes(LogicalPlan::Projection(named)))
-    }
+/// The rule that leaves out what has no rows does not see such unions.
+pub(super) fn named(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let Some(left) = lone(&plan) else {
+        return rule.rewrite(plan, config);
+    };
+    let columns = left.schema().columns().into_iter();
+    let named = columns.zip(plan.schema().iter());
+    let named = named.map(|(column, (table, field))| {
+        Expr::Column(column).alias_qualified(table.cloned(), field.name())
+    });
+    let schema = Arc::clone(plan.schema());
+    let named = Projection::try_new_with_schema(named.collect(), left, schema)?;
+    Ok(Transformed::yes(LogicalPlan::Projection(named)))
 }
 
 /// The one query of a union that may have rows, if its columns have other names.
