@@ -16,7 +16,7 @@ use tracing::warn;
 
 use self::make_queues::{Bounds, MakeQueues, queue_bytes};
 use crate::certificates::Certificates;
-use crate::delivery::credit::{Credit, Shares};
+use crate::delivery::credit::{Credit, Exceeded, Shares};
 use crate::delivery::dead_letters::DeadLetterQueue;
 use crate::delivery::in_flight::{BatchInFlight, Ready};
 use crate::delivery::metrics::Miss;
@@ -291,6 +291,16 @@ impl Pipeline {
         match self.queues.output_of(queue) {
             None => &self.credit,
             Some(output) => &self.catch_ups[output][self.queues.input_of(queue)].credit,
+        }
+    }
+
+    /// What of an input queue has to wait for deliveries, where batches are handed over in parts.
+    pub(crate) fn exceeded(&self, queue: usize) -> Exceeded {
+        let exceeded = self.credit_of(queue).exceeded();
+        Exceeded {
+            // There may be none to begin.
+            batches: exceeded.parts && (exceeded.batches || self.queues[queue].batches.is_empty()),
+            ..exceeded
         }
     }
 

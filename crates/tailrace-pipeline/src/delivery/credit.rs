@@ -101,6 +101,15 @@ impl Drop for Share {
     }
 }
 
+/// What has to wait where more is reserved than may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exceeded {
+    /// The next part of a batch.
+    pub(crate) parts: bool,
+    /// The next batch.
+    pub(crate) batches: bool,
+}
+
 /// Reserved bytes; they return when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
@@ -191,11 +200,16 @@ impl Credit {
         self.size.inc_by(gauge(bytes));
     }
 
-    /// Whether so much is reserved that a batch in parts has to wait: half of the capacity, for the next part comes on top.
-    /// What detached outputs hold counts beyond it.
-    pub(crate) fn is_exceeded(&self) -> bool {
-        let capacity = self.capacity();
-        self.used() > capacity / 2 + self.shares.forgiven().min(capacity)
+    /// What has to wait because of what is reserved, where batches are handed over in parts: half of the capacity may be, for
+    /// the next part comes on top. What detached outputs hold counts beyond it: for the next part, which may be for them too,
+    /// up to the capacity, and all of it for a batch that begins, which is not for them.
+    pub(crate) fn exceeded(&self) -> Exceeded {
+        let (capacity, forgiven) = (self.capacity(), self.shares.forgiven());
+        let used = self.used();
+        Exceeded {
+            parts: used > capacity / 2 + forgiven.min(capacity),
+            batches: used > capacity / 2 + forgiven,
+        }
     }
 
     /// Wakes all who wait; nobody waits any more.

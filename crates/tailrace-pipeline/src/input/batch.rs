@@ -149,4 +149,12 @@ impl BatchQueue {
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front()
     }
+
+    /// Whether no batch waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
+    }
 }

@@ -78,9 +78,9 @@ pub(crate) fn run(shared: &Shared, number: usize) {
             states.retain(|known, _| pipelines.get(*known).is_some());
         }
         let unfinished = &pipeline.unfinished[job.queue];
-        let is_exceeded = || pipeline.credit_of(job.queue).is_exceeded();
-        let can_go_on = || unfinished.can_go_on(is_exceeded);
-        let next = unfinished.take(is_exceeded);
+        let exceeded = || pipeline.exceeded(job.queue);
+        let can_go_on = || unfinished.can_go_on(exceeded);
+        let next = unfinished.take(exceeded);
         if matches!(next, Next::Wait) {
             jobs.put_off(job, can_go_on);
             continue;
@@ -96,11 +96,18 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         let mut is_done = true;
         faults.guard("a worker", || {
             let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
-            let work = match next {
-                Next::Take(work) => Some(work),
-                _ => worker.begin(pipeline, job, jobs, &mut memory, &around),
+            let mut work = match next {
+                Next::Take(work) => work,
+                _ => match worker.begin(pipeline, job, jobs, &mut memory, &around) {
+                    Begun::Work(work) => *work,
+                    Begun::Nothing => return,
+                    Begun::NoBatch => {
+                        // The token is of a batch that was begun, and goes on with that.
+                        is_done = !unfinished.any();
+                        return;
+                    }
+                },
             };
-            let Some(mut work) = work else { return };
             is_done = worker.go_on(pipeline, &mut work, &mut around);
             if is_done {
                 pipeline.pass_turns(&mut work.framed);
@@ -139,6 +146,15 @@ fn release(states: &mut HashMap<PipelineId, Vec<Option<Worker>>>) {
     workers.for_each(|worker| worker.release(bytes));
 }
 
+/// What the next batch of an input queue is.
+enum Begun {
+    Work(Box<Work>),
+    /// Nothing of it is left to be processed.
+    Nothing,
+    /// None waits.
+    NoBatch,
+}
+
 /// What a worker keeps for one input between batches.
 struct Worker {
     input: usize,
@@ -173,7 +189,7 @@ impl Worker {
         encodings.iter_mut().for_each(|it| it.release(bytes));
     }
 
-    /// Frames the oldest batch that waits in an input queue; `None` if nothing of it is left to be processed.
+    /// Frames the oldest batch that waits in an input queue.
     fn begin(
         &self,
         pipeline: &Arc<Pipeline>,
@@ -181,21 +197,25 @@ impl Worker {
         jobs: &Jobs,
         memory: &mut Frames,
         around: &Around<'_>,
-    ) -> Option<Work> {
+    ) -> Begun {
         // Until it is known which keys the records have, every record reports all of them.
         let look_at_all = !pipeline.columns_seen.is_reported();
         let searcher = self.transform.searcher(&pipeline.plan, look_at_all);
-        let (mut framed, is_cut) = pipeline.queues[job.queue].frame_next(searcher, memory)?;
+        let queue = &pipeline.queues[job.queue];
+        let Some((mut framed, is_cut)) = queue.frame_next(searcher, memory) else {
+            return Begun::NoBatch;
+        };
         if is_cut {
             // Another worker may go on with what is left.
             jobs.push(job);
         }
         let work = self.work_of(pipeline, job.queue, &mut framed, look_at_all, around);
-        if work.is_none() {
+        let Some(work) = work else {
             pipeline.pass_turns(&mut framed);
             *memory = framed.take_memory();
-        }
-        work
+            return Begun::Nothing;
+        };
+        Begun::Work(Box::new(work))
     }
 
     /// What is to be done of a framed batch, which it takes; `None` if nothing is.

@@ -128,6 +128,6 @@ impl Worker {
             return false;
         }
         work.hand_over_part(pipeline);
-        pipeline.credit_of(work.queue).is_exceeded()
+        pipeline.credit_of(work.queue).exceeded().parts
     }
 }

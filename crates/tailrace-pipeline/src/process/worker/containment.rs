@@ -436,8 +436,8 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
             Some(work)
         });
         let unfinished = &pipeline.unfinished[0];
-        let is_exceeded = || pipeline.credit.is_exceeded();
-        let take = || match unfinished.take(is_exceeded) {
+        let exceeded = || pipeline.credit.exceeded();
+        let take = || match unfinished.take(exceeded) {
             Next::Take(work) => Some(work),
             Next::Begin | Next::Wait => None,
         };
@@ -449,7 +449,7 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
                 waited += 1;
             }
             peak = peak.max(pipeline.credit.used());
-            while begun.len() == 0 && !unfinished.can_go_on(is_exceeded) {
+            while begun.len() == 0 && !unfinished.can_go_on(exceeded) {
                 assert!(Instant::now() < until, "a batch goes on");
                 std::thread::yield_now();
             }
