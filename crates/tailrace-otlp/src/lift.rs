@@ -190,10 +190,10 @@ impl Lift {
         });
     }
 
-    /// Looks at what the block's values consist of: the views that each column has, so that they come from memory together, and the
+    /// Looks at what the block's values consist of: each column's views, so that they come from memory together, and the
     /// texts of the records in their order. Column after column would wait for each line of memory on its own.
     fn touch(&self, plan: &PartPlan<'_>) {
-        let Some(first) = self.block.first_of_run() else {
+        let Some((first, last)) = self.block.ends_of_run() else {
             return;
         };
         let columns = plan.columns.iter().zip(&self.present);
@@ -202,7 +202,7 @@ impl Lift {
             columns.filter_map(|(column, present)| Some((column.simple.as_ref()?, present)));
         let (mut sum, mut texts) = (0, TextRange::default());
         for (simple, present) in columns {
-            sum ^= simple.column.touch(first, *present);
+            sum ^= simple.column.touch(first, last);
             let (first_place, last_place) = (present.trailing_zeros(), present.ilog2());
             for at in [first_place, last_place] {
                 texts.add(&simple.column, self.block.record(at as usize));

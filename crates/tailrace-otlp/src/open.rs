@@ -51,20 +51,12 @@ impl<'a> OpenColumn<'a> {
         self.kinds[at]
     }
 
-    /// Reads something of every cache line that holds views of up to 64 values from `first` on of which `present` are there, and
-    /// the kind of the first.
+    /// Reads something of every cache line that holds views of these values or the kind of the first.
     #[inline]
-    pub(crate) fn touch(&self, first: usize, present: u64) -> u64 {
-        const VIEWS_PER_LINE: u64 = (64 / size_of::<u128>()) as u64;
-        let mut sum = u64::from(self.kinds[first]);
-        let mut left = present;
-        while left != 0 {
-            let at = left.trailing_zeros();
-            sum ^= self.views[first + at as usize] as u64;
-            // Those up to the next line's first, at the latest.
-            left &= !(((1 << VIEWS_PER_LINE) - 1) << at);
-        }
-        sum
+    pub(crate) fn touch(&self, first: usize, last: usize) -> u64 {
+        const VIEWS_PER_LINE: usize = 64 / size_of::<u128>();
+        let views = self.views[first..=last].iter().step_by(VIEWS_PER_LINE);
+        views.fold(u64::from(self.kinds[first]), |sum, view| sum ^ *view as u64)
     }
 
     /// The kind of a value, or [`ABSENT`].

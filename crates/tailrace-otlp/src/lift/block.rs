@@ -101,6 +101,12 @@ impl Block {
         self.records[at] as usize
     }
 
+    /// The first and the last record, if the records are one behind the other.
+    pub(super) fn ends_of_run(&self) -> Option<(usize, usize)> {
+        let last = self.len.checked_sub(1)?;
+        self.is_run.then(|| (self.record(0), self.record(last)))
+    }
+
     /// The first record, if the records are one behind the other.
     #[inline]
     pub(super) fn first_of_run(&self) -> Option<usize> {
