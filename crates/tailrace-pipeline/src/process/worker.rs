@@ -294,9 +294,7 @@ impl Worker {
             return None;
         }
         let filtered = (framed.frames.records.len() - transformed.kept) as u64;
-        // Nobody may be left who wants a batch: what it holds is counted all the same.
-        let columns = transformed.columns.as_ref();
-        let requests = match columns.filter(|_| framed.wanted.contains(&true)) {
+        let requests = match &transformed.columns {
             Some(columns) => {
                 let uids = if self.with_uids {
                     uid::of_batch(framed, &pipeline.tracker)

@@ -36,7 +36,6 @@ impl Framed {
             buffers: self.buffers.clone(),
             runs: runs.collect(),
             locations: self.locations.part(records.clone()),
-            wanted: self.wanted.clone(),
             is_catch_up: self.is_catch_up,
             observed_ns: self.observed_ns,
             ..Self::default()
