@@ -297,9 +297,16 @@ impl Pipeline {
     /// What of an input queue has to wait for deliveries, where batches are handed over in parts.
     pub(crate) fn exceeded(&self, queue: usize) -> Exceeded {
         let exceeded = self.credit_of(queue).exceeded();
+        let queue = &self.queues[queue];
+        // An output that is detached from another input gets what begins here.
+        let shares = self.credit.shares();
+        let mut attached = queue.attached().into_iter().enumerate();
+        let is_for_detached =
+            attached.any(|(output, attached)| attached && shares.is_detached(output));
+        // And there may be none to begin.
+        let has_to_wait = exceeded.batches || is_for_detached || queue.batches.is_empty();
         Exceeded {
-            // There may be none to begin.
-            batches: exceeded.parts && (exceeded.batches || self.queues[queue].batches.is_empty()),
+            batches: exceeded.parts && has_to_wait,
             ..exceeded
         }
     }

@@ -201,14 +201,15 @@ impl Credit {
     }
 
     /// What has to wait because of what is reserved, where batches are handed over in parts: half of the capacity may be, for
-    /// the next part comes on top. What detached outputs hold counts beyond it: for the next part, which may be for them too,
-    /// up to the capacity, and all of it for a batch that begins, which is not for them.
+    /// the next part comes on top. What detached outputs hold counts beyond it: up to the capacity for the next part, which
+    /// may be for them too; and half as much again for a batch that begins and is not for them.
     pub(crate) fn exceeded(&self) -> Exceeded {
         let (capacity, forgiven) = (self.capacity(), self.shares.forgiven());
         let used = self.used();
+        let bound = |beyond: u64| capacity / 2 + forgiven.min(beyond);
         Exceeded {
-            parts: used > capacity / 2 + forgiven.min(capacity),
-            batches: used > capacity / 2 + forgiven,
+            parts: used > bound(capacity),
+            batches: used > bound(capacity + capacity / 2),
         }
     }
 
@@ -368,6 +369,29 @@ mod tests {
         }
         drop(held);
         waiter.join().expect("no panic");
+    }
+
+    #[test]
+    fn what_a_detached_output_holds_holds_batches_back_later_than_parts() {
+        let shares = Shares::new(2);
+        let credit = Credit::new(100, Arc::clone(&shares));
+        let all = |held: u64| {
+            let held = (
+                credit.take(held),
+                shares.hold(0, held),
+                shares.hold(1, held),
+            );
+            let exceeded = credit.exceeded();
+            drop(held);
+            (exceeded.parts, exceeded.batches)
+        };
+        assert_eq!((all(50), all(51)), ((false, false), (true, true)));
+        shares.detach(0);
+        assert_eq!((all(150), all(151)), ((false, false), (true, false)));
+        assert_eq!((all(200), all(201)), ((true, false), (true, true)));
+        // It holds the same bytes as the other one, not more.
+        shares.detach(1);
+        assert_eq!((all(200), all(201)), ((true, false), (true, true)));
     }
 
     #[test]

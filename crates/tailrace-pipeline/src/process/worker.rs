@@ -102,8 +102,9 @@ pub(crate) fn run(shared: &Shared, number: usize) {
                     Begun::Work(work) => *work,
                     Begun::Nothing => return,
                     Begun::NoBatch => {
-                        // The token is of a batch that was begun, and goes on with that.
-                        is_done = !unfinished.any();
+                        // The token is of a batch that was begun, or of one that has come meanwhile.
+                        let queue = &pipeline.queues[job.queue].batches;
+                        is_done = !unfinished.any() && queue.is_empty();
                         return;
                     }
                 },
@@ -116,11 +117,11 @@ pub(crate) fn run(shared: &Shared, number: usize) {
                 unfinished.put(work);
             }
         });
-        if !is_done {
+        if is_done {
+            jobs.done(job);
+        } else {
             jobs.put_off(job, can_go_on);
-            continue;
         }
-        jobs.done(job);
         if faults.any() {
             // What is half done in a framer must not be built upon.
             break;

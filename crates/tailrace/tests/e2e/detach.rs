@@ -132,6 +132,29 @@ fn what_was_put_off_for_a_dead_output_goes_on_when_that_is_detached() {
     ends_well(agent);
 }
 
+/// A batch that began before an output was detached waits for it, with more of it in flight than may be. The next batches are not
+/// for that output.
+#[test]
+fn what_waits_for_a_detached_output_lets_later_batches_pass() {
+    let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+    let uncompressed = ", compression: none";
+    let query = "SELECT seq, repeat(noise, 400) AS noise FROM logs";
+    config_with(&bench, &well, &ill, uncompressed, (query, "16MiB"));
+    append(&bench.log("a.log"), &lines(0..600));
+    let agent = bench.start();
+    agent.says("the output is behind the others");
+    append(&bench.log("b.log"), &lines(600..610));
+    let later = || arrivals(&well).range(600..).count();
+    until(|| later() == 10, || format!("{} arrived", later()));
+    assert_eq!(ill.records().len(), 0);
+    ill.always(Answer::ok());
+    ill.wait_records(610);
+    well.wait_records(610);
+    assert_eq!(arrivals(&well), each_once(610));
+    assert_eq!(arrivals(&ill), each_once(610));
+    ends_well(agent);
+}
+
 #[test]
 fn a_dead_output_does_not_slow_another_and_gets_everything_when_it_is_back() {
     let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
