@@ -76,6 +76,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::order_names;
 use crate::reader::Once;
+use crate::recursive_clauses;
 use crate::recursive_types;
 use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
@@ -324,6 +325,7 @@ struct Tables {
 
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
+    recursive_clauses::kept(query)?;
     written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);

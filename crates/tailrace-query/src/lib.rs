@@ -43,6 +43,7 @@ mod parquet_table;
 mod partition;
 mod pruning;
 mod reader;
+mod recursive_clauses;
 mod recursive_types;
 mod repeated_names;
 mod row_wise;
