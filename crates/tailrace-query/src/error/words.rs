@@ -51,10 +51,10 @@ const PLAIN: [Plain; 7] = [
         hint: "SELECT * EXCLUDE (a), a AS b gives a column another name",
     },
     Plain {
-        text: "NTILE requires a positive integer",
-        word: "NTILE",
-        message: "`ntile` takes a number of parts, which is at least 1",
-        hint: "write ntile(4)",
+        text: "QUALIFY clause requires window functions",
+        word: "QUALIFY",
+        message: "QUALIFY is about window functions, and the query has none",
+        hint: "write the condition in WHERE, or in HAVING if it is about groups",
     },
 ];
 
