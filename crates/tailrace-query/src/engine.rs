@@ -69,6 +69,7 @@ use crate::in_subquery::answered;
 use crate::input::Input;
 use crate::leads::as_nth_values;
 use crate::like_escape::with_backslashes;
+use crate::like_operators::as_like;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
@@ -333,6 +334,7 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     written_out(query)?;
     order_names::of_the_result(query, &tables.columns)?;
     named(query);
+    as_like(query);
     written_windows(query)?;
     qualify(query);
     as_nth_values(query)?;

@@ -30,6 +30,7 @@ mod input;
 mod kind;
 mod leads;
 mod like_escape;
+mod like_operators;
 mod mentioned;
 mod merge;
 mod multiset;
