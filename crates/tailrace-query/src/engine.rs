@@ -18,6 +18,7 @@ mod grouping_sets;
 mod held_conditions;
 mod hidden_nulls;
 mod join_keys;
+mod joins_by_chance;
 mod kept_texts;
 mod keys_as_bytes;
 mod lone_unions;
