@@ -20,6 +20,7 @@ pub mod walk;
 
 mod copies;
 mod dialect;
+mod group_keys;
 mod parse;
 
 mod session;
