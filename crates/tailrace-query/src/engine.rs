@@ -68,6 +68,7 @@ use crate::frame_distances::with_distances;
 use crate::group_keys::written_out;
 use crate::in_subquery::answered;
 use crate::input::Input;
+use crate::lateral_unnest::unnested;
 use crate::leads::as_nth_values;
 use crate::like_escape::with_backslashes;
 use crate::like_operators::as_like;
@@ -86,6 +87,7 @@ use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
+use crate::table_functions::table_functions;
 use crate::unsupported::{check_clauses, check_counts, check_joins, check_plan};
 use crate::using::{qualify, written_stars};
 use crate::wide_literals::as_decimals;
@@ -153,7 +155,8 @@ impl Engine {
         check_operands(&query)?;
         check_joins(&query)?;
         check_clauses(&query, &self.context.state(), sql)?;
-        let found = self.add_tables(sql, &query, inputs).await?;
+        let functions = table_functions(&mut query, &self.context.state())?;
+        let found = self.add_tables(sql, &query, inputs, &functions).await?;
         let (has_logs, reads_stream) = (found.has_lines, found.reads_stream);
         let star = rewritten(&mut query, found)?;
         let refused = |error: DataFusionError| Error::of(&error, sql, has_logs);
@@ -169,6 +172,7 @@ impl Engine {
         let plan = state
             .statement_to_plan(statement(query))
             .await
+            .and_then(unnested)
             .and_then(|plan| match star {
                 Some(star) => star.unfolded(plan),
                 None => Ok(plan),
@@ -200,12 +204,13 @@ impl Engine {
         self.arranged(sql, plan, state, reads_stream).await
     }
 
-    /// Registers the tables that a query names.
+    /// Registers the tables that a query names, but for those that are functions.
     async fn add_tables(
         &self,
         sql: &str,
         query: &ast::Query,
         inputs: &[Input],
+        functions: &[String],
     ) -> Result<Tables, Error> {
         let names = mentioned(query);
         let state = self.context.state_ref();
@@ -216,7 +221,8 @@ impl Engine {
         let star = left_out(query);
         let mut columns_of_csv = None;
         let mut all = Tables::default();
-        for table in tables {
+        let is_function = |table: &TableReference| functions.iter().any(|it| it == table.table());
+        for table in tables.into_iter().filter(|it| !is_function(it)) {
             let found = self
                 .add_table(sql, &table, inputs, &names, star.as_ref())
                 .await?;
