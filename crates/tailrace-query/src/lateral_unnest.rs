@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result, ScalarValue, TableReference, UnnestOptions};
+use datafusion::common::{Column, Result, TableReference, UnnestOptions};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder};
 
 /// What the list is called before it is unnested.
@@ -38,9 +38,7 @@ struct List {
 
 /// The list that stands on the right of a join, if it is one.
 fn list_of(join: &Join) -> Option<List> {
-    let is_true = |filter: &Expr| *filter == Expr::Literal(ScalarValue::Boolean(Some(true)), None);
-    let is_of_all = join.on.is_empty() && join.filter.as_ref().is_none_or(is_true);
-    if join.join_type != JoinType::Inner || !is_of_all {
+    if join.join_type != JoinType::Inner || !join.on.is_empty() {
         return None;
     }
     let subquery = match &*join.right {
@@ -111,6 +109,9 @@ fn joined(join: &Join, list: List) -> Result<LogicalPlan> {
         .unnest_columns_with_options(vec![Column::from_name(LIST)], list.options)?;
     let element = Expr::Column(Column::from_name(LIST));
     let (table, name) = list.column;
-    rows.project(with(element.alias_qualified(table, name)))?
-        .build()
+    let rows = rows.project(with(element.alias_qualified(table, name)))?;
+    match &join.filter {
+        Some(condition) => rows.filter(condition.clone())?.build(),
+        None => rows.build(),
+    }
 }

@@ -1,15 +1,18 @@
 //! Functions that stand in FROM as tables: `generate_series(1, 10)` and `range(1, 10)`, whose rows have the column `value`, and `unnest`. DataFusion 55
 //! gives them no columns of other tables; of `unnest` see [`crate::lateral_unnest`].
 
+mod written;
+
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectNamePart,
-    TableFactor, TableWithJoins, Value, Visitor, VisitorMut,
+    self, Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName,
+    TableFactor, TableWithJoins, Visitor,
 };
-use tailrace_sql::walk::{first, walk, walk_mut};
+use tailrace_sql::walk::{first, walk};
 
+use self::written::written;
 use crate::error::{Error, place_of};
 
 /// The functions of a query that are tables, in small letters.
@@ -21,7 +24,7 @@ pub(crate) fn table_functions(
     query: &mut ast::Query,
     state: &SessionState,
 ) -> Result<Vec<String>, Error> {
-    let _ = walk_mut(query, &mut SmallLetters);
+    written(query);
     let mut called = Called {
         state,
         names: Vec::new(),
@@ -31,39 +34,6 @@ pub(crate) fn table_functions(
     match called.error {
         Some(error) => Err(error),
         None => Ok(called.names),
-    }
-}
-
-/// Writes their names in small letters, as DataFusion has them.
-struct SmallLetters;
-
-impl VisitorMut for SmallLetters {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
-        select.from.iter_mut().for_each(in_small_letters);
-        ControlFlow::Continue(())
-    }
-}
-
-fn in_small_letters(tables: &mut TableWithJoins) {
-    let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
-    for table in std::iter::once(&mut tables.relation).chain(joined) {
-        match table {
-            TableFactor::Table {
-                name,
-                args: Some(_),
-                ..
-            } => {
-                if let [ObjectNamePart::Identifier(ident)] = &mut name.0[..] {
-                    ident.value.make_ascii_lowercase();
-                }
-            }
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } => in_small_letters(table_with_joins),
-            _ => {}
-        }
     }
 }
 
@@ -79,11 +49,9 @@ impl Called<'_> {
         let of_each_row = |join: &Join| match &join.join_operator {
             JoinOperator::CrossJoin(constraint)
             | JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint) => match constraint {
-                JoinConstraint::None => true,
-                JoinConstraint::On(Expr::Value(value)) => value.value == Value::Boolean(true),
-                _ => false,
-            },
+            | JoinOperator::Inner(constraint) => {
+                matches!(constraint, JoinConstraint::None | JoinConstraint::On(_))
+            }
             _ => false,
         };
         let joined = tables
@@ -108,6 +76,18 @@ impl Called<'_> {
         }
     }
 
+    fn check_function(&mut self, name: &ObjectName, args: &[FunctionArg], table: &TableFactor) {
+        let name = name.to_string();
+        let args: Vec<_> = args.iter().filter_map(expr_of).collect();
+        if !self.state.table_functions().contains_key(&name) {
+            self.error = Some(unknown(&name, table));
+        } else if let Some(column) = args.iter().find_map(column_of) {
+            let call = format!("unnest({})", of_text(&name, &args));
+            self.error = Some(of_column(&column, &call));
+        }
+        self.names.push(name);
+    }
+
     fn checked(&self) -> ControlFlow<()> {
         match self.error {
             Some(_) => ControlFlow::Break(()),
@@ -127,21 +107,14 @@ impl Visitor for Called<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table {
-            name,
-            args: Some(args),
-            ..
-        } = table
-        {
-            let name = name.to_string();
-            let args: Vec<_> = args.args.iter().filter_map(expr_of).collect();
-            if !self.state.table_functions().contains_key(&name) {
-                self.error = Some(unknown(&name, table));
-            } else if let Some(column) = args.iter().find_map(column_of) {
-                let call = format!("unnest({})", of_text(&name, &args));
-                self.error = Some(of_column(&column, &call));
-            }
-            self.names.push(name);
+        match table {
+            TableFactor::Table {
+                name,
+                args: Some(args),
+                ..
+            } => self.check_function(name, &args.args, table),
+            TableFactor::Function { name, args, .. } => self.check_function(name, args, table),
+            _ => {}
         }
         self.checked()
     }
@@ -164,6 +137,7 @@ fn of_text(name: &str, args: &[Expr]) -> String {
     format!("{name}({})", args.join(", "))
 }
 
+/// The expression that an argument is.
 fn expr_of(argument: &FunctionArg) -> Option<Expr> {
     match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),

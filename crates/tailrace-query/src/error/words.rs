@@ -68,6 +68,9 @@ pub(super) fn of_words(text: &str, sql: &str) -> Option<Error> {
             ..Error::usage(plain.message)
         });
     }
+    if let Some(error) = of_series(text, &upper) {
+        return Some(error);
+    }
     if let Some((_, column)) = text.split_once("Schema contains duplicate qualified field name ") {
         let words = ["CUBE", "ROLLUP", "GROUPING"];
         return Some(Error {
@@ -114,5 +117,33 @@ pub(super) fn of_words(text: &str, sql: &str) -> Option<Error> {
         place: word_in(sql, table),
         hint: Some("FROM gives tables their names".to_owned()),
         ..Error::usage(format!("there is no table `{table}` here"))
+    })
+}
+
+/// `generate_series` and `range` in FROM, as `upper` has them, with arguments that they do not take.
+fn of_series(text: &str, upper: &str) -> Option<Error> {
+    const SAID: [&str; 6] = [
+        "must be an INTEGER",
+        "must be a timestamp or NULL",
+        "must be a date or NULL",
+        "must be an interval or NULL",
+        "requires exactly 3 arguments",
+        "Arguments must be literals",
+    ];
+    if !SAID.iter().any(|said| text.contains(said)) {
+        return None;
+    }
+    let place = ["GENERATE_SERIES", "RANGE"]
+        .iter()
+        .find_map(|word| word_in(upper, word));
+    Some(Error {
+        place: Some(place?),
+        hint: Some(
+            "write generate_series(1, 10), or generate_series(DATE '2026-01-01', DATE '2026-01-31', INTERVAL '1 day')"
+                .to_owned(),
+        ),
+        ..Error::usage(
+            "a series in FROM has whole numbers, or two times and an interval, all known before the query runs",
+        )
     })
 }
