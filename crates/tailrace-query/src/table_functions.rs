@@ -1,6 +1,7 @@
 //! Functions that stand in FROM as tables: `generate_series(1, 10)` and `range(1, 10)`, whose rows have the column `value`, and `unnest`. DataFusion 55
 //! gives them no columns of other tables; of `unnest` see [`crate::lateral_unnest`].
 
+mod arrays;
 mod written;
 
 use std::ops::ControlFlow;
@@ -12,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use tailrace_sql::walk::{first, walk};
 
+use self::arrays::as_calls;
 use self::written::written;
 use crate::error::{Error, place_of};
 
@@ -31,6 +33,7 @@ pub(crate) fn table_functions(
         error: None,
     };
     let _ = walk(query, &mut called);
+    as_calls(query);
     match called.error {
         Some(error) => Err(error),
         None => Ok(called.names),
@@ -101,7 +104,7 @@ impl Visitor for Called<'_> {
 
     fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
         for (at, tables) in select.from.iter().enumerate() {
-            self.check_unnest(tables, at == 0);
+            self.check_unnest(tables, at == 0 || !tables.joins.is_empty());
         }
         self.checked()
     }

@@ -68,7 +68,7 @@ pub(super) fn of_words(text: &str, sql: &str) -> Option<Error> {
             ..Error::usage(plain.message)
         });
     }
-    if let Some(error) = of_series(text, &upper) {
+    if let Some(error) = of_series(text, &upper).or_else(|| of_recursion(text, &upper)) {
         return Some(error);
     }
     if let Some((_, column)) = text.split_once("Schema contains duplicate qualified field name ") {
@@ -145,5 +145,18 @@ fn of_series(text: &str, upper: &str) -> Option<Error> {
         ..Error::usage(
             "a series in FROM has whole numbers, or two times and an interval, all known before the query runs",
         )
+    })
+}
+
+/// A column of a recursive query whose first SELECT reads values of several types, which only agree afterwards.
+fn of_recursion(text: &str, upper: &str) -> Option<Error> {
+    let (_, rest) = text.split_once("to expected output field '")?;
+    let (name, _) = rest.split_once("': field data type differs")?;
+    Some(Error {
+        place: Some(word_in(upper, "RECURSIVE")?),
+        hint: Some("cast it in the first SELECT, as CAST(x AS DOUBLE) does".to_owned()),
+        ..Error::usage(format!(
+            "column `{name}` of a recursive query has another type in its second SELECT than in its first"
+        ))
     })
 }

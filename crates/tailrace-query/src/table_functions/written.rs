@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, ObjectName, ObjectNamePart, TableAlias, TableAliasColumnDef, TableFactor,
-    TableWithJoins, VisitorMut,
+    self, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut,
 };
 use tailrace_sql::walk::walk_mut;
 
-use super::expr_of;
+use super::{column_of, expr_of};
 
 /// What `unnest` without a name is called, and its column.
 const UNNEST: &str = "unnest";
@@ -25,11 +25,47 @@ impl VisitorMut for Functions {
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
         let mut is_named = false;
-        for tables in &mut select.from {
-            of_tables(tables, &mut is_named);
+        for mut tables in std::mem::take(&mut select.from) {
+            of_tables(&mut tables, &mut is_named);
+            match select.from.last_mut() {
+                Some(before) if begins_with_list(&tables) => add(before, tables),
+                _ => select.from.push(tables),
+            }
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether an `unnest` of a column is joined with what comes after it, so that each row before it can be joined first.
+fn begins_with_list(tables: &TableWithJoins) -> bool {
+    let is_of_column = match &tables.relation {
+        TableFactor::UNNEST { array_exprs, .. } => {
+            array_exprs.iter().any(|it| column_of(it).is_some())
+        }
+        _ => false,
+    };
+    // Others keep rows that have no partner before it.
+    let is_possible = |join: &Join| {
+        matches!(
+            join.join_operator,
+            JoinOperator::CrossJoin(_)
+                | JoinOperator::Join(_)
+                | JoinOperator::Inner(_)
+                | JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+        )
+    };
+    is_of_column && !tables.joins.is_empty() && tables.joins.iter().all(is_possible)
+}
+
+/// Joins tables to those before them.
+fn add(before: &mut TableWithJoins, tables: TableWithJoins) {
+    before.joins.push(Join {
+        relation: tables.relation,
+        global: false,
+        join_operator: JoinOperator::CrossJoin(JoinConstraint::None),
+    });
+    before.joins.extend(tables.joins);
 }
 
 /// `is_named`: there is an `unnest` already that is called so.
