@@ -47,21 +47,22 @@ fn of_call(name: &str, args: &[Expr], is_window: bool, sql: &str) -> Option<Erro
             ..Error::usage(message)
         })
     };
-    match args.get(at).map(constant) {
-        Some(None) => {
+    let number = args.get(at)?;
+    match constant(number) {
+        None if differs(number) => {
             let message = format!("`{name}` takes {takes}, the same for all rows");
             let hint = format!("write the number itself, as in {example}");
             return refused(at, message, hint);
         }
         // No row has the number NULL.
-        Some(Some(value)) if value.is_null() && is_window && name == "nth_value" => {}
-        Some(Some(value)) if !whole(&value).is_some_and(is_taken) => {
+        Some(value) if value.is_null() && is_window && name == "nth_value" => {}
+        Some(value) if !whole(&value).is_some_and(is_taken) => {
             let message = format!("`{name}` takes {takes}");
             return refused(at, message, format!("write {example}"));
         }
         _ => {}
     }
-    let default = args.get(2).filter(|it| constant(it).is_none());
+    let default = args.get(2).filter(|it| differs(it));
     default.and_then(|_| {
         refused(
             2,
@@ -69,6 +70,17 @@ fn of_call(name: &str, args: &[Expr], is_window: bool, sql: &str) -> Option<Erro
             format!("coalesce({name}(x) OVER (...), y) takes y where there is no such row, and where x is NULL"),
         )
     })
+}
+
+/// Whether an expression may have other values in other rows, or is a subquery, which DataFusion takes for one of them.
+fn differs(expr: &Expr) -> bool {
+    let is_unknown = |part: &Expr| {
+        Ok(matches!(
+            part,
+            Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_)
+        ))
+    };
+    expr.is_volatile() || expr.exists(is_unknown).unwrap_or(true)
 }
 
 /// The whole number that a value is.
