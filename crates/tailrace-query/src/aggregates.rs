@@ -104,7 +104,9 @@ impl AggregateUDFImpl for Mended {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.known.groups_accumulator_supported(args)
+        // That of groups takes plain sums, which lose the digits of values that are close to each other.
+        let is_of_sums = matches!(self.mend, Mend::Window(Wanted::Correlation));
+        !is_of_sums && self.known.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(

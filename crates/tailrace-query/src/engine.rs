@@ -18,6 +18,7 @@ mod grouping_sets;
 mod held_conditions;
 mod hidden_nulls;
 mod join_keys;
+mod joins_by_chance;
 mod kept_texts;
 mod keys_as_bytes;
 mod lone_unions;
@@ -67,8 +68,10 @@ use crate::frame_distances::with_distances;
 use crate::group_keys::written_out;
 use crate::in_subquery::answered;
 use crate::input::Input;
+use crate::lateral_unnest::unnested;
 use crate::leads::as_nth_values;
 use crate::like_escape::with_backslashes;
+use crate::like_operators::as_like;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
@@ -76,6 +79,7 @@ use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::order_names;
 use crate::reader::Once;
+use crate::recursive_clauses;
 use crate::recursive_types;
 use crate::repeated_names::told_apart_by_name;
 use crate::row_wise::check_row_wise;
@@ -83,6 +87,7 @@ use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
+use crate::table_functions::table_functions;
 use crate::unsupported::{check_clauses, check_counts, check_joins, check_plan};
 use crate::using::{qualify, written_stars};
 use crate::wide_literals::as_decimals;
@@ -150,7 +155,8 @@ impl Engine {
         check_operands(&query)?;
         check_joins(&query)?;
         check_clauses(&query, &self.context.state(), sql)?;
-        let found = self.add_tables(sql, &query, inputs).await?;
+        let functions = table_functions(&mut query, &self.context.state())?;
+        let found = self.add_tables(sql, &query, inputs, &functions).await?;
         let (has_logs, reads_stream) = (found.has_lines, found.reads_stream);
         let star = rewritten(&mut query, found)?;
         let refused = |error: DataFusionError| Error::of(&error, sql, has_logs);
@@ -166,6 +172,7 @@ impl Engine {
         let plan = state
             .statement_to_plan(statement(query))
             .await
+            .and_then(unnested)
             .and_then(|plan| match star {
                 Some(star) => star.unfolded(plan),
                 None => Ok(plan),
@@ -197,12 +204,13 @@ impl Engine {
         self.arranged(sql, plan, state, reads_stream).await
     }
 
-    /// Registers the tables that a query names.
+    /// Registers the tables that a query names, but for those that are functions.
     async fn add_tables(
         &self,
         sql: &str,
         query: &ast::Query,
         inputs: &[Input],
+        functions: &[String],
     ) -> Result<Tables, Error> {
         let names = mentioned(query);
         let state = self.context.state_ref();
@@ -213,7 +221,8 @@ impl Engine {
         let star = left_out(query);
         let mut columns_of_csv = None;
         let mut all = Tables::default();
-        for table in tables {
+        let is_function = |table: &TableReference| functions.iter().any(|it| it == table.table());
+        for table in tables.into_iter().filter(|it| !is_function(it)) {
             let found = self
                 .add_table(sql, &table, inputs, &names, star.as_ref())
                 .await?;
@@ -324,6 +333,7 @@ struct Tables {
 
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
+    recursive_clauses::kept(query)?;
     written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);
@@ -331,6 +341,7 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
     written_out(query)?;
     order_names::of_the_result(query, &tables.columns)?;
     named(query);
+    as_like(query);
     written_windows(query)?;
     qualify(query);
     as_nth_values(query)?;

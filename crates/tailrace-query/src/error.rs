@@ -15,6 +15,7 @@ use std::fmt::{self, Write};
 
 use datafusion::common::{DataFusionError, SchemaError};
 
+pub(crate) use self::arguments::place_of_argument;
 pub(crate) use self::planning::{check_operands, name_of_type, place_of};
 pub(crate) use self::running::{Ran, reads_lines};
 use crate::unsupported::conflict;
@@ -102,7 +103,14 @@ impl Error {
         {
             return planning::unknown_column(field, valid_fields, sql, has_lines);
         }
-        let text = text_of(error);
+        let mut text = text_of(error);
+        // It names the type, and the error does not.
+        if let Some(diagnostic) = error
+            .diagnostic()
+            .filter(|_| text.starts_with("Unary operator"))
+        {
+            text += &format!(": {}", diagnostic.message);
+        }
         planning::refused(&text, sql, has_lines)
             .or_else(|| moving_frame(&text, sql))
             .or_else(|| of_orders(&text, sql))

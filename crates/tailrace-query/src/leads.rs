@@ -193,7 +193,16 @@ fn takes_type(default: &Expr) -> bool {
 }
 
 fn is_null(value: &FunctionArg) -> bool {
-    matches!(value, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) if value.value == Value::Null)
+    matches!(value, FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) if is_null_of_type(value))
+}
+
+/// Whether it is NULL, or NULL of a type.
+fn is_null_of_type(value: &Expr) -> bool {
+    match value {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_null_of_type(inner),
+        Expr::Value(value) => value.value == Value::Null,
+        _ => false,
+    }
 }
 
 /// A call without a window, in the place of one that has one.

@@ -2,6 +2,7 @@
 
 mod clauses;
 mod defaults;
+mod places;
 mod plans;
 
 use std::ops::ControlFlow;

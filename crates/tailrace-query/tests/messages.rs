@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod asked;
+#[path = "messages/of_calls.rs"]
+mod of_calls;
 
 use tailrace_query::Options;
 
@@ -733,7 +735,7 @@ fn words_that_are_not_supported_have_others_in_their_place() {
     check(
         "SELECT ntile(0) OVER (ORDER BY k) FROM logs",
         "`ntile` takes a number of parts, which is at least 1",
-        Some("ntile"),
+        Some("0)"),
         "write ntile(4)",
     );
     check(

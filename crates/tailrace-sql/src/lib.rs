@@ -20,6 +20,7 @@ pub mod walk;
 
 mod copies;
 mod dialect;
+mod group_keys;
 mod parse;
 
 mod session;
@@ -44,6 +45,7 @@ mod mend;
 mod row_wise;
 mod selected;
 mod sha256;
+mod time_formats;
 
 pub use any_query::parse_query;
 pub use branch::{Branch, Conjunct, Output, OutputValue, When};
@@ -66,6 +68,7 @@ pub use sha256::sha256;
 pub use tailrace_model::json::Step;
 pub use tailrace_model::needle::{Needle, Needles};
 pub use tailrace_model::reserved::Reserved;
+pub use time_formats::{OtherFormat, other_format};
 pub use types::{Column, ColumnSource, Options, Star, Type, Use};
 pub use value::split as split_values;
 

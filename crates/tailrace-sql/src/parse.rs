@@ -9,12 +9,13 @@ use datafusion::sql::sqlparser::ast::{
     Spanned, Statement, TableFactor,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Location;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Tokenizer};
 
 use crate::copies::too_many;
 use crate::dialect::LogsDialect;
 use crate::error::{Error, Position, Positions};
+use crate::group_keys::keys_in_parentheses;
 
 /// The deepest nesting of parentheses that is parsed.
 const NESTING_MAX: usize = 100;
@@ -62,10 +63,12 @@ pub(crate) fn one_query(sql: &str, places: &Positions) -> Result<Query, Error> {
         let error = Position::START.error(format!("the query has more than {SELECTS_MAX} SELECTs"));
         return Err(error.with_hint("split it into several pipelines"));
     }
-    let parser = Parser::new(&LogsDialect).with_recursion_limit(NESTING_MAX);
-    let statements = parser
-        .try_with_sql(sql)
-        .and_then(|mut parser| parser.parse_statements());
+    let tokens = Tokenizer::new(&LogsDialect, sql).tokenize_with_location();
+    let statements = tokens.map_err(ParserError::from).and_then(|tokens| {
+        let parser = Parser::new(&LogsDialect).with_recursion_limit(NESTING_MAX);
+        let mut parser = parser.with_tokens_with_locations(keys_in_parentheses(tokens));
+        parser.parse_statements()
+    });
     let mut statements = statements
         .map_err(|error| places.parser_error(&error))?
         .into_iter();

@@ -11,6 +11,8 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use super::joins_by_chance;
+
 /// The rule that moves conditions down does not see such ones above such steps.
 pub(super) fn held(
     rule: &dyn OptimizerRule,
@@ -18,21 +20,21 @@ pub(super) fn held(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = &plan else {
-        return rule.rewrite(plan, config);
+        return joins_by_chance::held(rule, plan, config);
     };
     // One condition above another one is the same as both, and the rule takes them so.
     let (conditions, input) = all(filter.clone());
     let (held, moved): (Vec<_>, Vec<_>) =
         conditions.into_iter().partition(|it| is_held(it, &input));
     if held.is_empty() {
-        return rule.rewrite(plan, config);
+        return joins_by_chance::held(rule, plan, config);
     }
     let is_one = !matches!(*filter.input, LogicalPlan::Filter(_));
     let Some(moved) = conjunction(moved) else {
         return Ok(Transformed::new_transformed(above(held, input), !is_one));
     };
     let below = Filter::try_new(moved, input).map(LogicalPlan::Filter)?;
-    let below = rule.rewrite(below, config)?;
+    let below = joins_by_chance::held(rule, below, config)?;
     if is_one && !below.transformed {
         return Ok(Transformed::no(plan));
     }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
-use datafusion::logical_expr::{Limit, LogicalPlan};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Filter, Limit, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use super::joins_by_chance::{self, is_by_chance};
 
 /// A rule that makes keys of conditions does not see joins whose NULLs are equal.
 pub(super) fn of_one_kind(
@@ -18,10 +21,10 @@ pub(super) fn of_one_kind(
         // It looks at one step.
         return match has_equal_nulls(&plan) {
             true => Ok(Transformed::no(plan)),
-            false => rule.rewrite(plan, config),
+            false => joins_by_chance::held(rule, plan, config),
         };
     }
-    if !any_has_equal_nulls(&plan)? {
+    if !any_is_to_hide(&plan)? {
         return rule.rewrite(plan, config);
     }
     let plan = plan.transform_up_with_subqueries(|step| Ok(hidden(step)))?;
@@ -36,16 +39,23 @@ fn has_equal_nulls(step: &LogicalPlan) -> bool {
     matches!(step, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }
 
-/// Whether a step is an inner join with such keys: of the others, no keys are made where the rule looks through the whole plan.
+/// Whether a step is an inner join with such keys, or by chance, which is of two tables and not of three: of the others, no keys are made where
+/// the rule looks through the whole plan.
 fn is_to_hide(step: &LogicalPlan) -> bool {
     let is_inner = matches!(step, LogicalPlan::Join(join) if join.join_type == JoinType::Inner);
-    is_inner && has_equal_nulls(step)
+    is_inner && (has_equal_nulls(step) || is_by_chance(step))
 }
 
-fn any_has_equal_nulls(plan: &LogicalPlan) -> Result<bool> {
+/// Whether conditions of which one is of chance stand above a join, whose keys it must not become.
+fn has_chance(filter: &Filter) -> bool {
+    matches!(*filter.input, LogicalPlan::Join(_)) && filter.predicate.is_volatile()
+}
+
+fn any_is_to_hide(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|step| {
-        found |= is_to_hide(step);
+        let has_chance = matches!(step, LogicalPlan::Filter(filter) if has_chance(filter));
+        found |= has_chance || is_to_hide(step);
         Ok(match found {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
@@ -54,15 +64,35 @@ fn any_has_equal_nulls(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Such a join below a limit that lets everything pass, through which no join is seen.
+/// Such a join below a limit that lets everything pass, through which no join is seen; of conditions of chance above a join, only these above
+/// the limit.
 fn hidden(step: LogicalPlan) -> Transformed<LogicalPlan> {
-    match is_to_hide(&step) {
-        true => Transformed::yes(LogicalPlan::Limit(Limit {
-            skip: None,
-            fetch: None,
-            input: Arc::new(step),
-        })),
-        false => Transformed::no(step),
+    match step {
+        LogicalPlan::Filter(filter) if has_chance(&filter) => {
+            let conditions = split_conjunction_owned(filter.predicate);
+            let (by_chance, others): (Vec<_>, Vec<_>) =
+                conditions.into_iter().partition(Expr::is_volatile);
+            let input = filtered(others, filter.input);
+            let below = Arc::new(below_limit(Arc::unwrap_or_clone(input)));
+            Transformed::yes(Arc::unwrap_or_clone(filtered(by_chance, below)))
+        }
+        step if is_to_hide(&step) => Transformed::yes(below_limit(step)),
+        step => Transformed::no(step),
+    }
+}
+
+fn below_limit(step: LogicalPlan) -> LogicalPlan {
+    LogicalPlan::Limit(Limit {
+        skip: None,
+        fetch: None,
+        input: Arc::new(step),
+    })
+}
+
+fn filtered(conditions: Vec<Expr>, input: Arc<LogicalPlan>) -> Arc<LogicalPlan> {
+    match conjunction(conditions) {
+        Some(condition) => Arc::new(LogicalPlan::Filter(Filter::new(condition, input))),
+        None => input,
     }
 }
 

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{self, AccessExpr, Expr, Subscript, TableFactor, Visitor};
 use tailrace_sql::walk::walk;
 
-use super::Error;
 use super::planning::{find, place_of};
+use super::{Error, word_in};
 
 /// A field of what has none, as DataFusion says it.
 pub(super) fn of_field(text: &str, query: &ast::Query, has_lines: bool) -> Option<Error> {
@@ -29,6 +29,27 @@ pub(super) fn of_field(text: &str, query: &ast::Query, has_lines: bool) -> Optio
         place: found.as_ref().and_then(place_of),
         hint: Some(hint),
         ..Error::usage(format!("{object} has no fields that `.` and `[...]` reach"))
+    })
+}
+
+/// `unnest` of what is no list, as DataFusion says it.
+pub(super) fn of_unnest(text: &str, query: &ast::Query, sql: &str) -> Option<Error> {
+    if !text.starts_with("unnest() can only be applied to array, struct and null") {
+        return None;
+    }
+    let found = find(query, |expr| match expr {
+        Expr::Function(called) => called.name.to_string().eq_ignore_ascii_case("unnest"),
+        _ => false,
+    });
+    Some(Error {
+        place: found
+            .as_ref()
+            .and_then(place_of)
+            .or_else(|| word_in(&sql.to_ascii_lowercase(), "unnest")),
+        hint: Some(
+            "of a JSON array, unnest(json_get_array(x)) gives the members, each as JSON".to_owned(),
+        ),
+        ..Error::usage("`unnest` takes a list")
     })
 }
 

@@ -92,7 +92,12 @@ fn of_one(text: &str, query: &ast::Query) -> Option<Error> {
         Some(expr) => format!("`{expr}`"),
         None => format!("`{op}`"),
     };
+    let unsigned = text.split_once(" cannot be used with UInt");
     let (takes, hint) = match op {
+        "-" if unsigned.is_some() => (
+            "a number that has a sign",
+            "`-CAST(x AS BIGINT)` is the negative of an unsigned number; of one beyond 2^63, `-CAST(x AS DECIMAL(20, 0))`",
+        ),
         "NOT" => ("a condition", "compare the column first, as in NOT x = 'y'"),
         _ => (
             "a number",

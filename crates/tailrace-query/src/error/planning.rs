@@ -9,7 +9,7 @@ use tailrace_sql::walk::{first, walk};
 
 use super::arguments::of_arguments;
 use super::clauses::{found_name, given_name, of_clause};
-use super::fields::of_field;
+use super::fields::{of_field, of_unnest};
 use super::operators::of_operator;
 use super::{Error, word_in};
 use crate::sample::reserved_column;
@@ -94,13 +94,18 @@ pub(super) fn unknown_column(
     if let Some(error) = query.as_ref().and_then(|query| given_name(name, query)) {
         return error;
     }
-    let found = query.as_ref().and_then(|query| found_name(query, name));
+    let table = field.relation.as_ref();
+    let of_table = |query| found_column(query, table?.table(), name);
+    let found = query.as_ref().and_then(of_table);
+    let found = found.or_else(|| found_name(query.as_ref()?, name));
+    let is_of_table = |it: &&Column| table.is_none() || it.relation.as_ref() == table;
+    let valid: Vec<_> = valid.iter().filter(is_of_table).cloned().collect();
     Error {
         place: found
             .as_ref()
             .and_then(place_of)
             .or_else(|| word_in(sql, name)),
-        hint: Some(hint_for(name, valid, sql, has_lines)),
+        hint: Some(hint_for(name, &valid, sql, has_lines)),
         ..Error::usage(format!("there is no column `{name}`"))
     }
 }
@@ -176,6 +181,7 @@ pub(super) fn refused(text: &str, sql: &str, has_lines: bool) -> Option<Error> {
             of_clause(text, &query, sql)
                 .or_else(|| of_operator(text, &query))
                 .or_else(|| of_field(text, &query, has_lines))
+                .or_else(|| of_unnest(text, &query, sql))
         }
     }
 }
@@ -246,6 +252,16 @@ fn of_columns(query: &ast::Query) -> Error {
     }
 }
 
+/// Where a query names a column with its table.
+fn found_column(query: &ast::Query, table: &str, name: &str) -> Option<Expr> {
+    find(query, |expr| match expr {
+        Expr::CompoundIdentifier(path) => {
+            matches!(&path[..], [.., of, column] if of.value == table && column.value == name)
+        }
+        _ => false,
+    })
+}
+
 /// The text that is no value of a type, and the type as Arrow writes it.
 pub(super) fn unfit(text: &str) -> Option<(&str, &str)> {
     if let Some((_, rest)) = text.split_once("Error parsing timestamp from '") {
@@ -268,18 +284,50 @@ pub(super) fn of_literal(value: &str, ty: &str, sql: &str) -> Option<Error> {
     let (what, hint) = match type_name(ty) {
         "timestamp" => (
             "time",
-            "write '2026-03-01T09:00:00Z', '2026-03-01 09:00:00' (in UTC), or a date as '2026-03-01'",
+            "write '2026-03-01T09:00:00Z', '2026-03-01 09:00:00' (in UTC), or a date as '2026-03-01'".to_owned(),
         ),
         other => (
-            decimal.as_deref().unwrap_or(other),
-            "compare a column of text with it, or write a value of this type",
+            decimal.as_deref().unwrap_or_else(|| small_type(other)),
+            cast_of_literal(value, &literal, sql).unwrap_or_else(|| {
+                "compare a column of text with it, or write a value of this type".to_owned()
+            }),
         ),
     };
     Some(Error {
         place: Some(place),
-        hint: Some(hint.to_owned()),
+        hint: Some(hint),
         ..Error::usage(format!("{literal} is no {what}"))
     })
+}
+
+/// What helps where a query casts a text to a type that has no such value.
+fn cast_of_literal(value: &str, literal: &str, sql: &str) -> Option<String> {
+    let query = tailrace_sql::parse_query(sql).ok()?;
+    let is_cast =
+        |expr: &Expr| matches!(expr, Expr::Cast { expr, .. } if expr.to_string() == literal);
+    let Expr::Cast { data_type, .. } = first(&query, &is_cast)? else {
+        return None;
+    };
+    let name = data_type.to_string();
+    let is_fraction = value.contains('.') && value.parse::<f64>().is_ok();
+    Some(match is_fraction && name.contains("INT") {
+        true => format!(
+            "`CAST(CAST({literal} AS DOUBLE) AS {name})` leaves out what stands behind the point"
+        ),
+        false => format!("`TRY_CAST({literal} AS {name})` is NULL"),
+    })
+}
+
+/// What a query calls a type that `--columns` has no name for.
+fn small_type(ty: &str) -> &str {
+    match ty {
+        "Int32" => "INT",
+        "Int16" => "SMALLINT",
+        "Int8" => "TINYINT",
+        "Float32" => "REAL",
+        "Date32" => "DATE",
+        other => other,
+    }
 }
 
 /// What `json_get` gives.

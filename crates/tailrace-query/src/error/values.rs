@@ -7,6 +7,8 @@ use super::planning::type_name;
 pub(super) fn of_value(text: &str) -> Option<Error> {
     of_root(text)
         .or_else(|| of_number(text))
+        .or_else(|| of_seconds(text))
+        .or_else(|| of_size(text))
         .or_else(|| of_format(text))
 }
 
@@ -35,6 +37,30 @@ fn of_number(text: &str) -> Option<Error> {
         hint: Some(format!("`TRY_CAST(x AS {sql_type})` gives NULL there")),
         ..Error::failure(format!("{number} is beyond {}", type_name(ty)))
     })
+}
+
+/// Seconds that are beyond the times of nanoseconds.
+fn of_seconds(text: &str) -> Option<Error> {
+    let (_, rest) = text.split_once("Cannot cast Timestamp(s) value ")?;
+    let (seconds, _) = rest.split_once(" to Timestamp(ns)")?;
+    Some(Error {
+        hint: Some(
+            "`to_timestamp_millis(x)` takes milliseconds, and `to_timestamp_seconds(x)` has years beyond these"
+                .to_owned(),
+        ),
+        ..Error::failure(format!(
+            "{seconds} seconds since 1970 are no time of the years 1677 to 2262"
+        ))
+    })
+}
+
+/// A list that would have less than no elements.
+fn of_size(text: &str) -> Option<Error> {
+    text.contains("array_resize: failed to convert size to usize")
+        .then(|| Error {
+            hint: Some("`array_resize(l, greatest(n, 0))` is an empty list there".to_owned()),
+            ..Error::failure("`array_resize` takes a number of elements, which is not negative")
+        })
 }
 
 /// The format of a time.

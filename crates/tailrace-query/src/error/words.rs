@@ -51,10 +51,10 @@ const PLAIN: [Plain; 7] = [
         hint: "SELECT * EXCLUDE (a), a AS b gives a column another name",
     },
     Plain {
-        text: "NTILE requires a positive integer",
-        word: "NTILE",
-        message: "`ntile` takes a number of parts, which is at least 1",
-        hint: "write ntile(4)",
+        text: "QUALIFY clause requires window functions",
+        word: "QUALIFY",
+        message: "QUALIFY is about window functions, and the query has none",
+        hint: "write the condition in WHERE, or in HAVING if it is about groups",
     },
 ];
 
@@ -67,6 +67,9 @@ pub(super) fn of_words(text: &str, sql: &str) -> Option<Error> {
             hint: Some(plain.hint.to_owned()),
             ..Error::usage(plain.message)
         });
+    }
+    if let Some(error) = of_series(text, &upper).or_else(|| of_recursion(text, &upper)) {
+        return Some(error);
     }
     if let Some((_, column)) = text.split_once("Schema contains duplicate qualified field name ") {
         let words = ["CUBE", "ROLLUP", "GROUPING"];
@@ -114,5 +117,46 @@ pub(super) fn of_words(text: &str, sql: &str) -> Option<Error> {
         place: word_in(sql, table),
         hint: Some("FROM gives tables their names".to_owned()),
         ..Error::usage(format!("there is no table `{table}` here"))
+    })
+}
+
+/// `generate_series` and `range` in FROM, as `upper` has them, with arguments that they do not take.
+fn of_series(text: &str, upper: &str) -> Option<Error> {
+    const SAID: [&str; 6] = [
+        "must be an INTEGER",
+        "must be a timestamp or NULL",
+        "must be a date or NULL",
+        "must be an interval or NULL",
+        "requires exactly 3 arguments",
+        "Arguments must be literals",
+    ];
+    if !SAID.iter().any(|said| text.contains(said)) {
+        return None;
+    }
+    let place = ["GENERATE_SERIES", "RANGE"]
+        .iter()
+        .find_map(|word| word_in(upper, word));
+    Some(Error {
+        place: Some(place?),
+        hint: Some(
+            "write generate_series(1, 10), or generate_series(DATE '2026-01-01', DATE '2026-01-31', INTERVAL '1 day')"
+                .to_owned(),
+        ),
+        ..Error::usage(
+            "a series in FROM has whole numbers, or two times and an interval, all known before the query runs",
+        )
+    })
+}
+
+/// A column of a recursive query whose first SELECT reads values of several types, which only agree afterwards.
+fn of_recursion(text: &str, upper: &str) -> Option<Error> {
+    let (_, rest) = text.split_once("to expected output field '")?;
+    let (name, _) = rest.split_once("': field data type differs")?;
+    Some(Error {
+        place: Some(word_in(upper, "RECURSIVE")?),
+        hint: Some("cast it in the first SELECT, as CAST(x AS DOUBLE) does".to_owned()),
+        ..Error::usage(format!(
+            "column `{name}` of a recursive query has another type in its second SELECT than in its first"
+        ))
     })
 }

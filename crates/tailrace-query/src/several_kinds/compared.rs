@@ -10,7 +10,7 @@ use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::utils::disjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    BinaryExpr, Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
     binary_expr, cast, lit, not,
 };
 use datafusion::optimizer::AnalyzerRule;
@@ -35,11 +35,11 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
         }
         Expr::Like(mut it) => {
-            let is_mended = as_text(&mut it.expr, schema);
+            let is_mended = are_texts(&mut it, schema);
             Transformed::new_transformed(Expr::Like(it), is_mended)
         }
         Expr::SimilarTo(mut it) => {
-            let is_mended = as_text(&mut it.expr, schema);
+            let is_mended = are_texts(&mut it, schema);
             Transformed::new_transformed(Expr::SimilarTo(it), is_mended)
         }
         Expr::Between(it) => {
@@ -82,7 +82,13 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// A value of several kinds that a pattern is for becomes its text; whether it is one.
+/// Both sides of a pattern become texts where they are values of several kinds; whether one is.
+fn are_texts(it: &mut Like, schema: &DFSchema) -> bool {
+    let is_value = as_text(&mut it.expr, schema);
+    as_text(&mut it.pattern, schema) || is_value
+}
+
+/// A value of several kinds becomes its text; whether it is one.
 fn as_text(value: &mut Expr, schema: &DFSchema) -> bool {
     let is_of_several = value.get_type(schema).is_ok_and(|ty| is_json(&ty));
     if is_of_several {

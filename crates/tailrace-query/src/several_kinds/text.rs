@@ -65,11 +65,16 @@ impl ExprPlanner for Planner {
             BinaryOperator::PGRegexNotIMatch => Operator::RegexNotIMatch,
             _ => return Ok(PlannerResult::Original(expr)),
         };
-        if !expr.left.get_type(schema).is_ok_and(|ty| is_json(&ty)) {
+        let is_json = |side: &Expr| side.get_type(schema).is_ok_and(|ty| is_json(&ty));
+        if !is_json(&expr.left) && !is_json(&expr.right) {
             return Ok(PlannerResult::Original(expr));
         }
-        let text = text_of(expr.left);
-        Ok(PlannerResult::Planned(binary_expr(text, op, expr.right)))
+        let text = |side: Expr| match is_json(&side) {
+            true => text_of(side),
+            false => side,
+        };
+        let (left, right) = (text(expr.left), text(expr.right));
+        Ok(PlannerResult::Planned(binary_expr(left, op, right)))
     }
 }
 

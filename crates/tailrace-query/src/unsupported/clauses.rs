@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
     self, DuplicateTreatment, Expr, FunctionArgumentClause, FunctionArguments, NullTreatment,
     SelectItem, TableFactor, Visitor,
 };
+use tailrace_sql::other_format;
 use tailrace_sql::walk::walk;
 
 use crate::error::{Error, place_of, word_in};
@@ -145,7 +146,9 @@ impl Clauses<'_> {
             // An unknown function, or one that the planner makes something else of.
             return None;
         }
-        let clause = clause_of_rows(called)?;
+        let Some(clause) = clause_of_rows(called) else {
+            return of_format(&name, called);
+        };
         Some(Error {
             place: place_of(&called.name),
             hint: Some(format!(
@@ -204,6 +207,18 @@ impl Visitor for Clauses<'_> {
         };
         self.found(error)
     }
+}
+
+/// A format of times that is that of another database. DataFusion would write its letters.
+fn of_format(name: &str, called: &ast::Function) -> Option<Error> {
+    let takes_formats =
+        matches!(name, "to_char" | "date_format" | "to_date") || name.starts_with("to_timestamp");
+    let other = other_format(called).filter(|_| takes_formats)?;
+    Some(Error {
+        place: place_of(other.argument),
+        hint: Some(other.hint),
+        ..Error::usage(other.message)
+    })
 }
 
 fn is_distinct(called: &ast::Function) -> bool {

@@ -38,7 +38,8 @@ pub(super) fn cut_default(call: &Expr, input: &DFSchema, sql: &str) -> Option<Er
     error
 }
 
-fn constant(default: &Expr) -> Option<ScalarValue> {
+/// The value of an expression without columns.
+pub(super) fn constant(default: &Expr) -> Option<ScalarValue> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let default = simplifier
         .coerce(default.clone(), &DFSchema::empty())

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use super::defaults::cut_default;
+use super::places::wrong_place;
 use crate::error::{Error, word_in};
 
 /// Refuses frames of months, defaults of `lag` and `lead` that would be cut, aggregates in opposite orders of which one is over distinct
@@ -30,10 +31,15 @@ pub(crate) fn check_plan(plan: &LogicalPlan, sql: &str) -> Result<(), Error> {
                 .iter()
                 .find_map(|expr| {
                     frame_of_months(expr, &sql)
+                        .or_else(|| wrong_place(expr, &sql))
                         .or_else(|| cut_default(expr, window.input.schema(), &sql))
                 })
                 .or_else(|| filters(&window.window_expr, window.input.schema(), &sql)),
-            LogicalPlan::Aggregate(aggregate) => orders(&aggregate.aggr_expr, &sql)
+            LogicalPlan::Aggregate(aggregate) => aggregate
+                .aggr_expr
+                .iter()
+                .find_map(|expr| wrong_place(expr, &sql))
+                .or_else(|| orders(&aggregate.aggr_expr, &sql))
                 .or_else(|| filters(&aggregate.aggr_expr, aggregate.input.schema(), &sql)),
             _ => None,
         });

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Spanned, UnaryOperator, Visitor,
+    BinaryOperator, Expr, Function, Ident, Spanned, UnaryOperator, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use tailrace_model::json::Step;
@@ -19,6 +19,7 @@ use super::build::{bare, is_json, is_null, sql_type};
 use super::constant::Constant;
 use super::{Analysis, constant};
 use crate::error::Error;
+use crate::time_formats::other_format;
 use crate::types::{Column, ColumnSource, Type};
 use crate::walk::walk;
 
@@ -115,6 +116,17 @@ impl Analysis<'_> {
             Some("it is text")
         } else {
             is_one_of(&TIMESTAMP_KEYS).then_some("it is a time")
+        }
+    }
+
+    /// A time that would be written as the letters of its format.
+    fn time_format(&mut self, called: &Function) {
+        let name = called.name.to_string().to_ascii_lowercase();
+        if matches!(name.as_str(), "to_char" | "date_format")
+            && let Some(other) = other_format(called)
+        {
+            let message = format!("{}: {}", other.message, other.hint);
+            self.warn(other.argument.span(), message);
         }
     }
 
@@ -307,6 +319,7 @@ impl Lint<'_, '_> {
             | Expr::ILike {
                 expr: key, pattern, ..
             } => self.analysis.quoted_value(key, pattern)?,
+            Expr::Function(called) => self.analysis.time_format(called),
             _ => {}
         }
         ControlFlow::Continue(())

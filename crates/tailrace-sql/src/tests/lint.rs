@@ -58,6 +58,8 @@ fn valid_and_surely_wrong() {
 fn outputs_are_looked_at_too() {
     let warned = outcome("SELECT a || ' ' || b->>'c' AS x FROM logs");
     assert!(warned.contains("write `a || ' ' || (b->>'c')`"), "{warned}");
+    let warned = outcome("SELECT to_char(timestamp, 'YYYY-MM-DD') AS day FROM logs");
+    assert!(warned.contains("write '%Y-%m-%d'"), "{warned}");
     let refused = outcome("SELECT CASE WHEN level = \"ERROR\" THEN 1 ELSE 0 END AS x FROM logs");
     assert!(refused.starts_with("26+7 "), "{refused}");
 }

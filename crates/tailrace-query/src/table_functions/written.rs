@@ -1,0 +1,147 @@
+//! Functions in FROM as DataFusion has them: with names in small letters, `LATERAL unnest` without that word, and `unnest` with a name for its column.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut,
+};
+use tailrace_sql::walk::walk_mut;
+
+use super::{column_of, expr_of};
+
+/// What `unnest` without a name is called, and its column.
+const UNNEST: &str = "unnest";
+
+/// Writes them so.
+pub(super) fn written(query: &mut ast::Query) {
+    let _ = walk_mut(query, &mut Functions);
+}
+
+struct Functions;
+
+impl VisitorMut for Functions {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        let mut is_named = false;
+        for mut tables in std::mem::take(&mut select.from) {
+            of_tables(&mut tables, &mut is_named);
+            match select.from.last_mut() {
+                Some(before) if begins_with_list(&tables) => add(before, tables),
+                _ => select.from.push(tables),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an `unnest` of a column is joined with what comes after it, so that each row before it can be joined first.
+fn begins_with_list(tables: &TableWithJoins) -> bool {
+    let is_of_column = match &tables.relation {
+        TableFactor::UNNEST { array_exprs, .. } => {
+            array_exprs.iter().any(|it| column_of(it).is_some())
+        }
+        _ => false,
+    };
+    // Others keep rows that have no partner before it.
+    let is_possible = |join: &Join| {
+        matches!(
+            join.join_operator,
+            JoinOperator::CrossJoin(_)
+                | JoinOperator::Join(_)
+                | JoinOperator::Inner(_)
+                | JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+        )
+    };
+    is_of_column && !tables.joins.is_empty() && tables.joins.iter().all(is_possible)
+}
+
+/// Joins tables to those before them.
+fn add(before: &mut TableWithJoins, tables: TableWithJoins) {
+    before.joins.push(Join {
+        relation: tables.relation,
+        global: false,
+        join_operator: JoinOperator::CrossJoin(JoinConstraint::None),
+    });
+    before.joins.extend(tables.joins);
+}
+
+/// `is_named`: there is an `unnest` already that is called so.
+fn of_tables(tables: &mut TableWithJoins, is_named: &mut bool) {
+    let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
+    for table in std::iter::once(&mut tables.relation).chain(joined) {
+        match table {
+            TableFactor::Table {
+                name,
+                args: Some(_),
+                ..
+            } => in_small_letters(name),
+            TableFactor::Function {
+                name, args, alias, ..
+            } => {
+                in_small_letters(name);
+                if name.to_string() == UNNEST {
+                    *table = TableFactor::UNNEST {
+                        alias: alias.take(),
+                        array_exprs: args.iter().filter_map(expr_of).collect(),
+                        with_offset: false,
+                        with_offset_alias: None,
+                        with_ordinality: false,
+                    };
+                }
+            }
+            TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => of_tables(table_with_joins, is_named),
+            _ => {}
+        }
+        if let TableFactor::UNNEST {
+            alias, array_exprs, ..
+        } = table
+            && let [list] = &array_exprs[..]
+            && !gives_several(list)
+        {
+            name_column(alias, is_named);
+        }
+    }
+}
+
+/// Whether it is a struct, each of whose members is a column.
+fn gives_several(list: &Expr) -> bool {
+    match list {
+        Expr::Dictionary(_) | Expr::Struct { .. } => true,
+        Expr::Function(called) => {
+            let name = called.name.to_string().to_ascii_lowercase();
+            matches!(name.as_str(), "named_struct" | "struct")
+        }
+        _ => false,
+    }
+}
+
+/// Names the column of `unnest` as what it is called.
+fn name_column(alias: &mut Option<TableAlias>, is_named: &mut bool) {
+    if alias.is_none() && !std::mem::replace(is_named, true) {
+        *alias = Some(TableAlias {
+            explicit: true,
+            name: Ident::new(UNNEST),
+            columns: Vec::new(),
+            at: None,
+        });
+    }
+    if let Some(alias) = alias
+        && alias.columns.is_empty()
+    {
+        alias.columns.push(TableAliasColumnDef {
+            name: alias.name.clone(),
+            data_type: None,
+        });
+    }
+}
+
+fn in_small_letters(name: &mut ObjectName) {
+    if let [ObjectNamePart::Identifier(ident)] = &mut name.0[..] {
+        ident.value.make_ascii_lowercase();
+    }
+}
