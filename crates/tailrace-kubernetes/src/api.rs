@@ -35,7 +35,7 @@ const WATCH_SECONDS: u32 = 290;
 /// A watch that is silent for longer than it was to last is dead.
 const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 15);
 
-/// A watch that ends by itself sooner than this, having said nothing, did not work.
+/// A watch that ends by itself sooner than this did not work.
 const WATCH_MIN: Duration = Duration::from_secs(1);
 
 const PERMISSION: &str =
@@ -113,20 +113,19 @@ impl Follower<'_> {
         let events = timeout(ANSWER_MAX, answer).await;
         let mut events = pin!(events.map_err(|_| Failure::Slow(ANSWER_MAX.as_secs()))??);
         self.health.succeeded();
-        let mut silent = true;
         loop {
             let next = timeout(SILENCE_MAX, events.try_next()).await;
-            match next.map_err(|_| Failure::Slow(SILENCE_MAX.as_secs()))? {
-                Ok(Some(event)) => self.take(event)?,
-                Ok(None) if silent && begin.elapsed() < WATCH_MIN => return Err(Failure::Closed),
-                Ok(None) => {
-                    self.backoff.reset();
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
+            let next = next.map_err(|_| Failure::Slow(SILENCE_MAX.as_secs()))??;
+            // Events alone do not show that it works: a connection may be cut after each.
+            let has_lasted = begin.elapsed() >= WATCH_MIN;
+            if has_lasted {
+                self.backoff.reset();
             }
-            silent = false;
-            self.backoff.reset();
+            match next {
+                Some(event) => self.take(event)?,
+                None if has_lasted => return Ok(()),
+                None => return Err(Failure::Closed),
+            }
         }
     }
 

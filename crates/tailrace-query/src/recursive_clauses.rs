@@ -34,16 +34,21 @@ impl VisitorMut for Clauses {
         for table in &mut with.cte_tables {
             let name = &table.alias.name.value;
             let query = &mut *table.query;
+            open(query);
             let reads_itself = reads(query, name);
             let first = first_of_union(&query.body);
             let clause = refused(query, name);
             self.0 = match first {
-                Some(first) if reads_itself && !reads(first, name) => clause,
-                _ if reads_itself => Some(misplaced(name)),
+                Some(first) if reads_itself && reads(first, name) => Some(misplaced(name)),
+                Some(_) if reads_itself => clause,
                 Some(_) if clause.is_some() => {
                     put_inside(query);
                     None
                 }
+                None if reads_itself && matches!(*query.body, SetExpr::Query(_)) => {
+                    Some(misplaced(name))
+                }
+                // What has no UNION may read another table of its name.
                 _ => None,
             };
             if self.0.is_some() {
@@ -52,6 +57,30 @@ impl VisitorMut for Clauses {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Takes parentheses around a whole query away.
+fn open(query: &mut ast::Query) {
+    while let SetExpr::Query(inner) = &mut *query.body
+        && has_no_clause(inner)
+    {
+        let body = std::mem::replace(
+            &mut *inner.body,
+            SetExpr::Values(ast::Values {
+                explicit_row: false,
+                value_keyword: false,
+                rows: Vec::new(),
+            }),
+        );
+        *query.body = body;
+    }
+}
+
+fn has_no_clause(query: &ast::Query) -> bool {
+    query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
 }
 
 /// The first of the two queries that UNION puts together.

@@ -46,6 +46,7 @@ async fn one_list_and_then_one_watch_after_the_other() {
     let mut stream = call.stream();
     stream.event("ADDED", &pod("db", 150)).await;
     world.known(&log("db", "app", 0)).await;
+    assert!(world.server.is_quiet_for(SECOND).await);
     drop(stream);
     assert_eq!(
         world.server.call().await.get("resourceVersion"),
@@ -223,8 +224,15 @@ async fn a_broken_watch_goes_on_where_it_was() {
     let call = world.server.call().await;
     assert!(call.at - ended >= SECOND / 2);
     assert_eq!(call.get("resourceVersion"), Some("120"));
+    // So is one that ends after each event.
+    let (ended, mut stream) = (call.at, call.stream());
+    stream.event("MODIFIED", &pod("web", 125)).await;
+    drop(stream);
+    let call = world.server.call().await;
+    assert!(call.at - ended >= SECOND / 2);
+    assert_eq!(call.get("resourceVersion"), Some("125"));
     let status = world.pods.status();
-    assert_eq!((status.lists, status.errors), (1, 5));
+    assert_eq!((status.lists, status.errors), (1, 6));
     assert!(status.last_error.is_some());
     let mut stream = call.stream();
     stream.bookmark(130).await;

@@ -44,16 +44,18 @@ fn begins_with_list(tables: &TableWithJoins) -> bool {
         }
         _ => false,
     };
-    // Others keep rows that have no partner before it.
+    // Others keep rows that have no partner before it, or look for the columns of a name there, too.
     let is_possible = |join: &Join| {
-        matches!(
-            join.join_operator,
-            JoinOperator::CrossJoin(_)
-                | JoinOperator::Join(_)
-                | JoinOperator::Inner(_)
-                | JoinOperator::Left(_)
-                | JoinOperator::LeftOuter(_)
-        )
+        use JoinOperator::{CrossJoin, Inner, Join, Left, LeftOuter};
+        let (CrossJoin(constraint)
+        | Join(constraint)
+        | Inner(constraint)
+        | Left(constraint)
+        | LeftOuter(constraint)) = &join.join_operator
+        else {
+            return false;
+        };
+        matches!(constraint, JoinConstraint::On(_) | JoinConstraint::None)
     };
     is_of_column && !tables.joins.is_empty() && tables.joins.iter().all(is_possible)
 }

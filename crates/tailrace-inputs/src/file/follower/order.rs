@@ -193,17 +193,19 @@ impl Follower {
                 && (file.is_deleted() || file.path != file.origin)
                 && file.unread() == 0
             {
-                older.push((*known, file.source));
+                older.push((*known, file.source, file.offset == 0));
             }
             // Those before it were told when it gave its own, or are over.
             if file.chunked || (!file.is_reported && file.offset > 0) {
                 break;
             }
         }
-        for (known, _) in older.iter().rev() {
+        for (known, ..) in older.iter().rev() {
             self.mark_ready(known.slot);
         }
-        let (nearest, source) = older.first()?;
+        // In one that stayed empty nothing went on.
+        let with_bytes = older.iter().find(|(_, _, is_empty)| !is_empty);
+        let (nearest, source, _) = with_bytes.or(older.first())?;
         let from = nearest.created_at;
         (!self.gaps.is_between(&origin, from, created_at)).then_some(*source)
     }

@@ -196,6 +196,32 @@ fn a_rotated_file_ends_when_the_new_one_goes_on() {
     );
 }
 
+/// Nor is it torn by a file between them that was rotated before anything was written to it.
+#[test]
+fn a_record_goes_on_behind_a_file_that_stayed_empty() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    rig.rename("a.log", "a.log.1");
+    for name in ["a.log.2", "a.log.3"] {
+        tick(rig.dir.path());
+        rig.append("a.log", "");
+        rig.follower.rescan();
+        assert_eq!(read_all(&mut rig), "");
+        rig.rename("a.log", name);
+    }
+    tick(rig.dir.path());
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts().len() == 2);
+    let story = story(&rig);
+    let continued = |said: &&String| said.contains("continues");
+    let continued: Vec<&String> = story.iter().filter(continued).collect();
+    assert!(
+        matches!(&continued[..], [only] if only.ends_with(" continues 0")),
+        "{story:?}"
+    );
+}
+
 #[test]
 fn after_a_restart_a_file_that_was_begun_waits_for_the_older_one() {
     let mut rig = Rig::new(&["a.log"]);
