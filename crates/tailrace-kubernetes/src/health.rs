@@ -50,18 +50,30 @@ impl Failure {
     }
 }
 
+/// What a server said: something else than Kubernetes answers with nothing, or with a page.
+fn said(message: &str, code: u16) -> &str {
+    let message = message.trim();
+    if !message.is_empty() && !message.starts_with('<') {
+        return message;
+    }
+    let status = http::StatusCode::from_u16(code).ok();
+    let reason = status.and_then(|status| status.canonical_reason());
+    reason.unwrap_or("the server refused")
+}
+
 impl Health {
     pub(crate) fn failed(&self, what: &str, permission: &str, failure: &Failure) {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let cause = match failure {
             Failure::Request(kube::Error::Api(status)) => {
-                format!("{} ({})", status.message, status.code)
+                format!("{} ({})", said(&status.message, status.code), status.code)
             }
             other => chain(other),
         };
         let hint = match failure.code() {
             Some(401) => "; the credentials were refused: check the service account's token",
             Some(403) => permission,
+            Some(404) => "; is this the address of a Kubernetes API server or a kubelet?",
             _ => "",
         };
         *self.problem() = Some(format!("{what}: {cause}{hint}"));

@@ -1,11 +1,12 @@
-//! `FROM t, unnest(t.list)`: each row of a table with each element of its list. DataFusion 55 plans it as a subquery for each row, which it cannot run. Here
-//! it is the table with its list unnested.
+//! `FROM t, unnest(t.list)`: each row of a table with each element of its list, and with `LEFT JOIN` also rows without one. DataFusion 55 plans it as a
+//! subquery for each row, which it cannot run. Here it is the table with its list unnested.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result, TableReference, UnnestOptions};
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder};
+use datafusion::common::{Column, Result, ScalarValue, TableReference, UnnestOptions};
+use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 /// What the list is called before it is unnested.
 const LIST: &str = "unnested list";
@@ -38,7 +39,8 @@ struct List {
 
 /// The list that stands on the right of a join, if it is one.
 fn list_of(join: &Join) -> Option<List> {
-    if join.join_type != JoinType::Inner || !join.on.is_empty() {
+    let is_left = join.join_type == JoinType::Left && join.filter.as_ref().is_none_or(is_true);
+    if !(join.join_type == JoinType::Inner || is_left) || !join.on.is_empty() {
         return None;
     }
     let subquery = match &*join.right {
@@ -70,11 +72,29 @@ fn list_of(join: &Join) -> Option<List> {
     };
     let expr = of_left(without_names(expr), join)?;
     let (table, field) = join.right.schema().iter().next()?;
+    let column = (table.cloned(), field.name().clone());
+    let (expr, options) = match is_left {
+        true => (null_if_empty(expr)?, UnnestOptions::new()),
+        false => (expr, unnest.options.clone()),
+    };
     Some(List {
         expr,
-        options: unnest.options.clone(),
-        column: (table.cloned(), field.name().clone()),
+        options: options.with_preserve_nulls(is_left),
+        column,
     })
+}
+
+fn is_true(condition: &Expr) -> bool {
+    matches!(
+        condition,
+        Expr::Literal(ScalarValue::Boolean(Some(true)), _)
+    )
+}
+
+/// A list, or NULL where it has no element: of NULL a row is made.
+fn null_if_empty(list: Expr) -> Option<Expr> {
+    let has_elements = array_length(list.clone()).gt(lit(0_i64));
+    when(has_elements, list).end().ok()
 }
 
 fn without_names(expr: &Expr) -> &Expr {

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName,
-    TableFactor, TableWithJoins, Visitor,
+    self, Expr, FunctionArg, FunctionArgExpr, JoinConstraint, JoinOperator, ObjectName,
+    TableFactor, TableWithJoins, Value, Visitor,
 };
 use tailrace_sql::walk::{first, walk};
 
@@ -40,6 +40,39 @@ pub(crate) fn table_functions(
     }
 }
 
+const ONLY_ON_TRUE: &str = "LEFT JOIN unnest(...) AS u(x) ON true gives a row for each element, and one for a row without elements";
+
+/// How a table is joined to those before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Joined {
+    /// To each of their rows, with all that belongs to it.
+    ToEachRow,
+    /// Rows are kept that have no partner that meets a condition.
+    LeftWithCondition,
+    Otherwise,
+}
+
+impl Joined {
+    fn of(operator: &JoinOperator) -> Joined {
+        match operator {
+            JoinOperator::CrossJoin(constraint)
+            | JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint) => match constraint {
+                JoinConstraint::None | JoinConstraint::On(_) => Joined::ToEachRow,
+                _ => Joined::Otherwise,
+            },
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+                match constraint {
+                    JoinConstraint::On(condition) if is_true(condition) => Joined::ToEachRow,
+                    JoinConstraint::On(_) => Joined::LeftWithCondition,
+                    _ => Joined::Otherwise,
+                }
+            }
+            _ => Joined::Otherwise,
+        }
+    }
+}
+
 struct Called<'s> {
     state: &'s SessionState,
     names: Vec<String>,
@@ -49,26 +82,25 @@ struct Called<'s> {
 impl Called<'_> {
     /// Refuses `unnest` with a column, unless it is joined to each row of the tables before.
     fn check_unnest(&mut self, tables: &TableWithJoins, is_first: bool) {
-        let of_each_row = |join: &Join| match &join.join_operator {
-            JoinOperator::CrossJoin(constraint)
-            | JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint) => {
-                matches!(constraint, JoinConstraint::None | JoinConstraint::On(_))
-            }
-            _ => false,
-        };
         let joined = tables
             .joins
             .iter()
-            .map(|join| (&join.relation, of_each_row(join)));
-        for (table, is_possible) in [(&tables.relation, !is_first)].into_iter().chain(joined) {
+            .map(|join| (&join.relation, Joined::of(&join.join_operator)));
+        let first = match is_first {
+            true => Joined::Otherwise,
+            false => Joined::ToEachRow,
+        };
+        for (table, how) in [(&tables.relation, first)].into_iter().chain(joined) {
             match table {
                 TableFactor::UNNEST { array_exprs, .. } => {
                     let column = array_exprs.iter().find_map(column_of);
-                    if let Some(column) = column
-                        && !(is_possible && array_exprs.len() == 1)
-                    {
-                        self.error = Some(of_column(&column, &of_text("unnest", array_exprs)));
+                    let is_possible = how == Joined::ToEachRow && array_exprs.len() == 1;
+                    if let Some(column) = column.filter(|_| !is_possible) {
+                        let hint = match how {
+                            Joined::LeftWithCondition => Some(ONLY_ON_TRUE.to_owned()),
+                            _ => in_select(&of_text("unnest", array_exprs)),
+                        };
+                        self.error = Some(of_column(&column, hint));
                     }
                 }
                 TableFactor::NestedJoin {
@@ -86,7 +118,7 @@ impl Called<'_> {
             self.error = Some(unknown(&name, table));
         } else if let Some(column) = args.iter().find_map(column_of) {
             let call = format!("unnest({})", of_text(&name, &args));
-            self.error = Some(of_column(&column, &call));
+            self.error = Some(of_column(&column, in_select(&call)));
         }
         self.names.push(name);
     }
@@ -123,12 +155,19 @@ impl Visitor for Called<'_> {
     }
 }
 
-fn of_column(column: &Expr, call: &str) -> Error {
+fn is_true(condition: &Expr) -> bool {
+    matches!(condition, Expr::Value(value) if value.value == Value::Boolean(true))
+}
+
+fn in_select(call: &str) -> Option<String> {
+    let hint = format!("write it in SELECT, as SELECT *, {call} AS x FROM logs does");
+    Some(hint)
+}
+
+fn of_column(column: &Expr, hint: Option<String>) -> Error {
     Error {
         place: place_of(column),
-        hint: Some(format!(
-            "write it in SELECT, as SELECT *, {call} AS x FROM logs does"
-        )),
+        hint,
         ..Error::usage(format!(
             "a function cannot read columns of other tables, such as `{column}`, in this place of FROM"
         ))

@@ -286,6 +286,19 @@ async fn failures_are_spaced_and_say_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_without_a_text_is_told_by_its_code() {
+    let mut world = World::api();
+    for message in ["", "<html>nothing here</html>"] {
+        world.server.call().await.refuse(404, message).await;
+    }
+    world.server.call().await;
+    assert_eq!(
+        world.pods.status().last_error.unwrap(),
+        "cannot follow the pods: Not Found (404); is this the address of a Kubernetes API server or a kubelet?"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_cannot_be_read_is_counted_and_harms_no_other() {
     let mut world = World::api();
     let mut bad = pod("bad", 91);

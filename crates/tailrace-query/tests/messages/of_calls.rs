@@ -119,10 +119,10 @@ fn clauses_that_would_be_left_out_say_where_they_belong() {
         "the parts of a format are those of strftime: write '%Y-%m-%d'",
     );
     check(
-        "SELECT * FROM logs LEFT JOIN unnest([k, 2]) AS u(x) ON true",
+        "SELECT * FROM logs LEFT JOIN unnest([k, 2]) AS u(x) ON x > 1",
         "a function cannot read columns of other tables, such as `k`, in this place of FROM",
         Some("k,"),
-        "write it in SELECT, as SELECT *, unnest([k, 2]) AS x FROM logs does",
+        "LEFT JOIN unnest(...) AS u(x) ON true gives a row for each element, and one for a row without elements",
     );
 }
 
