@@ -20,13 +20,16 @@ mod grammar;
 mod number;
 mod parse;
 mod path;
+mod sixteen;
 mod string;
 mod value;
 mod walk;
 
 pub use digits::eight_digits;
 pub use number::{exact_integer, not_finite};
-pub use parse::{first_value, parse_value, plain_len, skip_whitespace, string_end, value_end};
+pub use parse::{
+    PLAIN_STEP, first_value, parse_value, plain_len, skip_whitespace, string_end, value_end,
+};
 pub use path::{Step, get_path};
 pub use string::{
     Unescaped, escape, short_escape, string_equals, unescape, unescape_bytes, unescape_into,
@@ -39,6 +42,32 @@ pub use walk::{Elements, Members};
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// What ends or interrupts a string, at each place of strings of each length, whatever is around them.
+    #[test]
+    fn a_string_ends_where_it_ends() {
+        for (before, len, behind) in
+            (0..40).flat_map(|len| [(0, len, 0), (3, len, 5), (20, len, 40)])
+        {
+            let string = |text: &str| {
+                let text = format!("{}\"{text}\"{}", "\\".repeat(before), "\"".repeat(behind));
+                string_end(text.as_bytes(), before)
+            };
+            let end = before + len + 2;
+            assert_eq!(string(&"x".repeat(len)), Some((end, false)));
+            for at in 0..=len {
+                let with = |what: &str| {
+                    string(&format!("{}{what}{}", "x".repeat(at), "y".repeat(len - at)))
+                };
+                assert_eq!(with("\""), Some((before + at + 2, false)));
+                assert_eq!(with("\\\""), Some((end + 2, true)));
+                assert_eq!(with("\\u00e9"), Some((end + 6, true)));
+                assert_eq!(with("\u{fc}"), Some((end + 2, false)));
+                assert_eq!(with("\n"), None);
+                assert_eq!(with("\\x"), None);
+            }
+        }
+    }
 
     #[test]
     fn scalars_have_their_kind_and_trimmed_text() {

@@ -5,6 +5,7 @@
 //! nesting is deeper than a word has bits, never looks past the end of the value it was asked for.
 
 use super::number::not_finite;
+use super::sixteen::{STEP, before, special};
 use super::value::Kind;
 
 /// Where a value ends and what it is. Of a string the end is after the closing quote.
@@ -72,32 +73,22 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The offset of the first quote, backslash or control character at or after `at`, found eight bytes at a time; near the
-/// end of the text perhaps that of a byte before it.
+/// The offset of the first quote, backslash or control character at or after `at`; in a short text perhaps that of a byte
+/// before it.
 #[inline]
-fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(group) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let special = special(*group);
-        if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
+        let plain = before(special(group));
+        at += plain;
+        if plain < STEP {
+            return at;
         }
-        at += 8;
     }
-    at
-}
-
-/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others after it.
-#[inline]
-pub(super) fn special(text: [u8; 8]) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The classic test for a zero byte. It may be wrong only in bytes above a true zero: the lowest bit is right.
-    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-    let word = u64::from_le_bytes(text);
-    let quote = has_zero(word ^ (ONES * b'"' as u64));
-    let backslash = has_zero(word ^ (ONES * b'\\' as u64));
-    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-    quote | backslash | control
+    // The last bytes, behind some that were looked at.
+    match (bytes.last_chunk(), bytes.len().saturating_sub(at)) {
+        (Some(group), left) => at + before(special(group) >> (STEP - left)).min(left),
+        (None, _) => at,
+    }
 }
 
 /// Anything but an object or array.

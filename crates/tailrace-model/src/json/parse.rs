@@ -1,7 +1,7 @@
 //! One JSON value in a text: what it is, and where it ends.
 
-use super::grammar;
 use super::value::{Kind, Value};
+use super::{grammar, sixteen};
 
 /// The value that `text` is, if it is exactly one JSON value with nothing but whitespace around it.
 pub fn parse_value(text: &str) -> Option<Value<'_>> {
@@ -37,10 +37,13 @@ pub fn value_end(text: &[u8], at: usize) -> Option<usize> {
     grammar::value(text, at).map(|span| span.end)
 }
 
-/// How many of eight bytes stand before the first quote, backslash or control character.
-#[inline]
-pub fn plain_len(text: [u8; 8]) -> usize {
-    grammar::special(text).trailing_zeros() as usize / 8
+/// How many bytes [`plain_len`] looks at.
+pub const PLAIN_STEP: usize = sixteen::STEP;
+
+/// How many bytes stand before the first quote, backslash or control character.
+#[inline(always)]
+pub fn plain_len(text: &[u8; PLAIN_STEP]) -> usize {
+    sixteen::before(sixteen::special(text))
 }
 
 /// The offset of the first byte of `text` at or after `at` that is not whitespace.

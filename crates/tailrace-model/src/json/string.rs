@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use super::grammar::skip_plain;
+use super::sixteen::{STEP, backslashes, before};
 use super::value::{Kind, Value};
 
 /// How [`unescape`] went.
@@ -31,7 +33,7 @@ pub fn unescape(raw: &str, out: &mut Vec<u8>) -> Unescaped {
 /// As [`unescape`], of the bytes of a `str`.
 pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     let before = out.len();
-    // No escape means more bytes than it has; the last bytes are written eight at a time, too.
+    // No escape means more bytes than it has; the last bytes are written sixteen at a time, too.
     out.resize(before + raw.len() + STEP, 0);
     let (read, replaced, written) = unescape_all(raw, &mut out[before..]);
     let is_good = read == raw.len();
@@ -43,7 +45,7 @@ pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     }
 }
 
-/// As [`unescape_bytes`], to the start of `out`, which has eight bytes more than `raw` at least. Gives how many bytes were written and
+/// As [`unescape_bytes`], to the start of `out`, which has sixteen bytes more than `raw` at least. Gives how many bytes were written and
 /// how many lone surrogates were replaced; `None` where an escape is bad.
 ///
 /// # Panics
@@ -53,9 +55,6 @@ pub fn unescape_into(raw: &[u8], out: &mut [u8]) -> Option<(usize, u32)> {
     (read == raw.len()).then_some((written, replaced))
 }
 
-/// How many bytes are copied at a time: strings are short, and a call for each would cost more than the copy.
-const STEP: usize = 8;
-
 /// Writes what `raw` means, up to a bad escape. Gives how many bytes were read, how many surrogates were replaced, and how
 /// many bytes were written.
 fn unescape_all(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
@@ -64,8 +63,9 @@ fn unescape_all(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
         let rest = &raw[read..];
         let chunk = rest.first_chunk().copied();
         let chunk = chunk.unwrap_or_else(|| padded(rest));
+        // Not as many as there are: strings are short, and a call for each would cost more than the copy.
         out[written..][..STEP].copy_from_slice(&chunk);
-        let plain = backslash(chunk).min(rest.len());
+        let plain = before(backslashes(&chunk)).min(rest.len());
         read += plain;
         written += plain;
         let code = match raw[read..] {
@@ -89,31 +89,24 @@ fn unescape_all(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
     }
 }
 
-/// Fewer than eight bytes, and zeros after them.
+/// Fewer than sixteen bytes, and zeros after them.
 #[inline]
 fn padded(bytes: &[u8]) -> [u8; STEP] {
     let len = bytes.len();
     // The first half and the last one, which may overlap.
     let number = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+        u128::from(first) | u128::from(last) << (8 * (len - 8))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-        u64::from(first) | u64::from(last) << (8 * (len - 4))
+        u128::from(u64::from(first) | u64::from(last) << (8 * (len - 4)))
     } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (first, last) = (u16::from_le_bytes(*first), u16::from_le_bytes(*last));
-        u64::from(first) | u64::from(last) << (8 * (len - 2))
+        (u32::from(first) | u32::from(last) << (8 * (len - 2))).into()
     } else {
         bytes.first().map_or(0, |&byte| byte.into())
     };
     number.to_le_bytes()
-}
-
-/// How many bytes stand before the first backslash: the test for a zero byte of Mycroft, in "Hacker's Delight", 6-1.
-#[inline]
-fn backslash(chunk: [u8; STEP]) -> usize {
-    const LOW: u64 = u64::from_le_bytes([0x01; STEP]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; STEP]);
-    let zero = u64::from_le_bytes(chunk) ^ u64::from_le_bytes([b'\\'; STEP]);
-    let found = zero.wrapping_sub(LOW) & !zero & HIGH;
-    found.trailing_zeros() as usize / 8
 }
 
 /// The character that a backslash and `code` are; `None` for longer escapes, and where that is no escape.
@@ -186,9 +179,11 @@ pub fn string_equals(value: &Value<'_>, text: &str) -> bool {
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
-    let mut written = 0;
+    let (mut written, mut at) = (0, 0);
     let bytes = text.as_bytes();
-    for (at, &byte) in bytes.iter().enumerate() {
+    loop {
+        at = skip_plain(bytes, at);
+        let Some(&byte) = bytes.get(at) else { break };
         let short = match byte {
             b'"' | b'\\' => byte,
             b'\n' => b'n',
@@ -197,7 +192,10 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             0x08 => b'b',
             0x0c => b'f',
             0..0x20 => b'u',
-            _ => continue,
+            _ => {
+                at += 1;
+                continue;
+            }
         };
         out.extend_from_slice(&bytes[written..at]);
         out.extend_from_slice(&[b'\\', short]);
@@ -209,7 +207,8 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
                 HEX[usize::from(byte & 15)],
             ]);
         }
-        written = at + 1;
+        at += 1;
+        written = at;
     }
     out.extend_from_slice(&bytes[written..]);
     out.push(b'"');

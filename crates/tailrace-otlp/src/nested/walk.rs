@@ -60,10 +60,10 @@ impl<'t> Walk<'t> {
     pub(super) fn plain_text(&mut self) -> Option<Scalar<'t>> {
         let (start, mut end) = (self.at, self.at);
         loop {
-            let len = json::plain_len(*self.wide.get(end..)?.first_chunk()?);
+            let len = json::plain_len(self.wide.get(end..)?.first_chunk()?);
             end += len;
             // What is behind the text may be much.
-            if len < 8 || end > self.text.len() {
+            if len < json::PLAIN_STEP || end > self.text.len() {
                 break;
             }
         }
@@ -166,9 +166,9 @@ impl<'t> Walk<'t> {
             let Some(group) = self.wide.get(end..).and_then(<[u8]>::first_chunk) else {
                 break;
             };
-            let len = json::plain_len(*group);
+            let len = json::plain_len(group);
             end += len;
-            if len < 8 {
+            if len < json::PLAIN_STEP {
                 if self.byte(end) != Some(b'"') {
                     break;
                 }
@@ -322,8 +322,8 @@ fn behind_whitespace(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// So many groups of eight bytes of a string are looked at before it is given to [`json::string_end`].
-const GROUPS: usize = 6;
+/// So many groups of bytes of a string are looked at before it is given to [`json::string_end`].
+const GROUPS: usize = 3;
 
 const POWERS: [f64; 16] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
