@@ -26,6 +26,7 @@ use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
 use crate::fault::Faults;
 use crate::health::Trouble;
+use crate::input::reader::ReaderThread;
 use crate::jobs::Jobs;
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
@@ -93,7 +94,7 @@ impl Drop for NotRun {
 pub(crate) struct Running {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) certificates: Certificates,
-    pub(crate) readers: Vec<JoinHandle<HandedOver>>,
+    pub(crate) readers: Vec<ReaderThread>,
     /// One per output, in order.
     pub(crate) sending: Vec<Task<()>>,
 }
@@ -273,14 +274,15 @@ impl Agent {
         let running = self.running.last_mut().expect("one was pushed");
         for reader in built.readers {
             let (reading, faults) = (Arc::clone(&self.reading), self.faults.clone());
-            let run = move || {
+            let run = move |end| {
                 let mut handed_over = HandedOver::default();
-                faults.guard("a reader", || handed_over = reader.run());
+                faults.guard("a reader", || handed_over = reader.run(end));
                 reading.send_modify(|reading| *reading -= 1);
                 handed_over
             };
             self.reading.send_modify(|reading| *reading += 1);
-            running.readers.push(thread("tailrace-read", run)?);
+            let started = ReaderThread::start(|end| thread("tailrace-read", move || run(end)));
+            running.readers.push(started?);
         }
         Ok(())
     }
@@ -390,7 +392,9 @@ impl Agent {
         for running in &self.running {
             running.pipeline.stop_reading();
         }
-        join(self.running.iter_mut().flat_map(|r| r.readers.drain(..)));
+        let readers = self.running.iter_mut().flat_map(|r| r.readers.drain(..));
+        let threads: Vec<_> = readers.map(ReaderThread::release).collect();
+        join(threads.into_iter());
         self.around.jobs.close();
     }
 

@@ -3,8 +3,8 @@
 //! Each event of `tracing` is one line. Text is for terminals, JSON for programs
 //! that read logs. In both, text from outside is escaped and secrets are left out
 //! (`printed.rs`). Repeated messages are suppressed and counted
-//! (`logging/limit.rs`), so that a persistent failure never floods the logs. This
-//! module never writes to standard output and never touches users' records. It
+//! (`logging/limit.rs`), so that a persistent failure never floods the logs, and
+//! nothing waits for somebody to read them (`logging/unwaited.rs`). This module never writes to standard output and never touches users' records. It
 //! has the only printer of error chains, [`chain`].
 
 use std::error::Error;
@@ -27,9 +27,11 @@ use crate::{printed, style};
 
 mod limit;
 pub(crate) mod ring;
+mod unwaited;
 
 pub(crate) use limit::UNLIMITED;
 use limit::{Limiter, Verdict};
+use unwaited::Unwaited;
 
 /// Options for own logs, shared by all commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,7 +83,8 @@ pub fn init(args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let clock: Clock = Arc::new(move || started.elapsed());
     let colours = style::is_coloured(style::Stream::Stderr);
-    let subscriber = subscriber(json, colours, filter, io::stderr, clock);
+    let stderr = Arc::new(Unwaited::new(io::stderr(), json));
+    let subscriber = subscriber(json, colours, filter, stderr, clock);
     tracing::subscriber::set_global_default(subscriber).context("own logs are set up already")
 }
 

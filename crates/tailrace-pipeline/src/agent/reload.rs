@@ -11,7 +11,8 @@
 //! what was read is handed to the outputs, and these get [`DRAIN`] to deliver it, or no time at all once an
 //! attempt fails. What is left is dropped, which is a nack. Its last watermarks go into the checkpoint, and
 //! the new pipeline reads on from there: what was not acknowledged is read again, in this process as after a
-//! restart. So nothing is lost, and what is sent twice is counted as replayed.
+//! restart. So nothing is lost, and what is sent twice is counted as replayed. Until then its readers open what comes,
+//! without reading it: a file that is there for a moment only is handed over, or counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::certificates::Certificates;
 use crate::checkpointer::RestoredPipeline;
 use crate::delivery::outputs::OutputHandle;
 use crate::error::Error;
+use crate::input::reader::ReaderThread;
 use crate::pipeline::{self, Opened, Pipeline};
 use crate::plan::PipelinePlan;
 
@@ -218,15 +220,9 @@ impl Agent {
         for running in &leaving {
             running.pipeline.stop_reading();
         }
-        let mut files = HashMap::new();
         let deadline = Instant::now() + DRAIN;
-        for running in &mut leaving {
-            let of_pipeline = HandedOver::default();
-            // A reader that panicked has said so, and has nothing to give.
-            let ended = running.readers.drain(..);
-            for handed_over in ended.filter_map(|reader| reader.join().ok()) {
-                of_pipeline.extend(&handed_over);
-            }
+        for running in &leaving {
+            running.readers.iter().for_each(ReaderThread::wait_read);
             let pipeline = &running.pipeline;
             let is_over = || self.faults.any();
             // What is made in parts waits for delivery.
@@ -236,11 +232,12 @@ impl Agent {
             };
             self.around.jobs.wait_done(pipeline.id, is_over, gives_up);
             pipeline.outputs.iter().for_each(OutputHandle::close);
-            files.insert(pipeline.plan.name.clone(), of_pipeline);
         }
         self.runtime.block_on(drain(&mut leaving));
+        let mut files = HashMap::new();
         for running in leaving {
             let pipeline = &running.pipeline;
+            files.insert(pipeline.plan.name.clone(), let_go(running.readers));
             pipeline.give_up_gone();
             report_undelivered(pipeline, &stays);
             pipeline.count_earlier();
@@ -277,6 +274,17 @@ impl Running {
     fn goes_on_as(&self, plan: &PipelinePlan) -> bool {
         self.pipeline.plan.is_same(plan) && self.certificates == Certificates::of(&plan.config)
     }
+}
+
+/// What readers held open, also of what came since they read: until now they opened it.
+fn let_go(readers: Vec<ReaderThread>) -> HandedOver {
+    let all = HandedOver::default();
+    // A reader that panicked has said so, and has nothing to give.
+    let ended = readers.into_iter().map(ReaderThread::release);
+    for handed_over in ended.filter_map(|thread| thread.join().ok()) {
+        all.extend(&handed_over);
+    }
+    all
 }
 
 fn has_output(plan: &PipelinePlan, name: &str) -> bool {

@@ -11,6 +11,7 @@ mod sources;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,53 @@ const EVENTS_KEPT: usize = 256;
 const EVENTS_MAX: usize = 4096;
 /// How long a reader sleeps when nothing happens; whatever happens wakes it earlier.
 const IDLE_WAIT: Duration = Duration::from_secs(1);
+/// How often a reader that has ended looks at what came.
+const HOLD_EVERY: Duration = Duration::from_millis(10);
+
+/// How a reader ends, as it tells and is told by channels that carry nothing: their other ends are dropped.
+pub(crate) struct End {
+    /// Dropped when all that was read is handed on.
+    pub(crate) has_read: Sender<()>,
+    /// The files may be let go.
+    pub(crate) released: Receiver<()>,
+}
+
+/// The thread of a reader.
+pub(crate) struct ReaderThread {
+    pub(crate) thread: JoinHandle<HandedOver>,
+    has_read: Receiver<()>,
+    released: Sender<()>,
+}
+
+impl ReaderThread {
+    /// Starts it; `start` gets what the reader needs of its end.
+    pub(crate) fn start<E>(
+        start: impl FnOnce(End) -> Result<JoinHandle<HandedOver>, E>,
+    ) -> Result<ReaderThread, E> {
+        let (has_read, handed_on) = channel();
+        let (released, let_go) = channel();
+        let end = End {
+            has_read,
+            released: let_go,
+        };
+        Ok(ReaderThread {
+            thread: start(end)?,
+            has_read: handed_on,
+            released,
+        })
+    }
+
+    /// Waits until all that was read is handed on. A reader that panicked hands on nothing more.
+    pub(crate) fn wait_read(&self) {
+        let _ = self.has_read.recv();
+    }
+
+    /// Has it let its files go. The thread ends then, if it was told to stop.
+    pub(crate) fn release(self) -> JoinHandle<HandedOver> {
+        drop(self.released);
+        self.thread
+    }
+}
 
 impl Reader {
     /// A reader of one input of a pipeline.
@@ -130,30 +178,45 @@ impl Reader {
     }
 
     /// Reads until the pipeline stops or the input ends. Gives the files that it held open.
-    pub(crate) fn run(mut self) -> HandedOver {
+    pub(crate) fn run(mut self, end: End) -> HandedOver {
         let mut events = Vec::new();
-        while !self.shared.stopping.load(Ordering::Relaxed) {
+        let mut has_ended = false;
+        while !has_ended && !self.shared.stopping.load(Ordering::Relaxed) {
             self.look_after_sources();
             let mut buffer = self.pool.take();
-            let ended = self.fill(&mut buffer, &mut events);
+            has_ended = self.fill(&mut buffer, &mut events);
             self.submit(buffer, &mut events);
-            if ended {
-                break;
-            }
         }
         if !self.meanwhile.is_empty() {
             let nothing = self.pool.take();
             self.submit(nothing, &mut events);
+        }
+        for (_, thread) in self.catching_up.drain() {
+            end_of(thread);
+        }
+        drop(end.has_read);
+        if !has_ended {
+            self.hold_until(&end.released);
         }
         self.input.close(&mut events);
         for event in events {
             self.source_event(event);
         }
         self.shared.add_stored(self.input.stored());
-        for (_, thread) in self.catching_up.drain() {
-            end_of(thread);
-        }
         self.input.hand_over()
+    }
+
+    /// Opens what comes, until whoever reads on is about to begin: a file that is deleted meanwhile is handed over, and one that
+    /// could not be opened is counted.
+    fn hold_until(&mut self, released: &Receiver<()>) {
+        while let Err(RecvTimeoutError::Timeout) = released.recv_timeout(HOLD_EVERY) {
+            let mut events = Vec::new();
+            self.input.hold(&mut events);
+            self.note(&events);
+            for event in events {
+                self.source_event(event);
+            }
+        }
     }
 
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if

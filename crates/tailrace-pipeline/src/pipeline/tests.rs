@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::make_queues::{QUEUE_BYTES_MIN, in_flight_max};
 use super::*;
+use crate::input::reader::End;
 
 #[test]
 fn what_detached_outputs_hold_is_within_the_share() {
@@ -147,7 +148,7 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
     for (reader, room) in readers.into_iter().zip(&rooms) {
         let ended = ended.clone();
         thread::spawn(move || {
-            reader.run();
+            reader.run(let_go());
             ended.send(()).unwrap();
         });
         wait_until(|| room.used() > 0, "no batch has room");
@@ -181,6 +182,14 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
     assert_eq!(rooms[0].used(), 0);
 }
 
+/// The end of a reader whose files nobody waits for.
+fn let_go() -> End {
+    End {
+        has_read: mpsc::channel().0,
+        released: mpsc::channel().1,
+    }
+}
+
 /// What a reader has in hand when it is to stop is in flight until it is delivered, as everything is.
 #[test]
 fn what_is_handed_on_when_reading_ends_is_charged() {
@@ -195,7 +204,7 @@ fn what_is_handed_on_when_reading_ends_is_charged() {
     } = build_two_inputs((dir.path(), "1m"), &jobs, runtime.handle());
     let readers = readers
         .into_iter()
-        .map(|reader| thread::spawn(|| reader.run()));
+        .map(|reader| thread::spawn(|| reader.run(let_go())));
     let readers = Vec::from_iter(readers);
     let read = &pipeline.metrics.read_bytes;
     wait_until(|| read.get() == 16, "both files are read");

@@ -9,13 +9,15 @@ use std::process::Stdio;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use rustix::process::Signal;
 use serde_json::Value as Json;
-use tailrace_testkit::{Answer, Collector, Record, TestTls};
+use tailrace_testkit::{Answer, Collector, Gate, Record, TestTls};
 
 use crate::agent::{arrivals, attribute, lines};
 use crate::support::{Agent, Bench, append, get, post, until};
 
 /// How often the config is reloaded under load; `TAILRACE_RELOADS` asks for more.
 const RELOADS: usize = 60;
+/// Files during one reload.
+const FILES: usize = 20;
 
 pub(crate) fn json(agent: &Agent, path: &str) -> Json {
     serde_json::from_str(&get(&agent.admin(), path)).unwrap()
@@ -300,6 +302,43 @@ fn another_server_gets_what_the_one_that_is_down_did_not_take() {
     assert_eq!(ledger(&agent, "app")["replayed_records"], 1_100);
     balances(&agent, "app");
     assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
+fn files_that_come_and_go_during_a_reload_are_read() {
+    let (bench, collector, gate) = (Bench::new(), Collector::start(), Gate::new());
+    collector.script([Answer::ok().after(&gate)]);
+    config(&bench, &[pipeline("app", &collector, "SELECT * FROM logs")]);
+    append(&bench.log("app.log"), &lines(0..1));
+    let agent = bench.start();
+    // The reload waits for the answer.
+    let is_under_way = || ledger(&agent, "app")["outputs"][0]["in_flight_requests"] == 1;
+    until(is_under_way, || agent.own_log());
+    let changed = "SELECT *, 1 AS changed FROM logs";
+    config(&bench, &[pipeline("app", &collector, changed)]);
+    std::thread::scope(|scope| {
+        let reloading = scope.spawn(|| reload(&agent));
+        for n in 1..=FILES {
+            let path = bench.log(&format!("app-{n}.log"));
+            append(&path, &lines(n..n + 1));
+            until(|| has_open(&agent, &path), || agent.own_log());
+            assert!(!reloading.is_finished(), "{n}: {}", agent.own_log());
+            fs::remove_file(&path).unwrap();
+        }
+        gate.open();
+        assert_eq!(reloading.join().unwrap().0, 200);
+    });
+    collector.wait_records(FILES + 1);
+    let all: BTreeMap<usize, usize> = (0..=FILES).map(|seq| (seq, 1)).collect();
+    assert_eq!(arrivals(&collector), all);
+    balances(&agent, "app");
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+fn has_open(agent: &Agent, path: &std::path::Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{}/fd", agent.pid())).unwrap();
+    let mut open = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    open.any(|open| open == path)
 }
 
 /// A directory as the kubelet mounts a ConfigMap: names that lead through `..data`, which is swapped.
