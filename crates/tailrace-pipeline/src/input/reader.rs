@@ -11,7 +11,7 @@ mod sources;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ const HOLD_EVERY: Duration = Duration::from_millis(10);
 /// How a reader ends, as it tells and is told by channels that carry nothing: their other ends are dropped.
 pub(crate) struct End {
     /// Dropped when all that was read is handed on.
-    pub(crate) has_read: Sender<()>,
+    pub(crate) has_read: SyncSender<()>,
     /// The files may be let go.
     pub(crate) released: Receiver<()>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct End {
 pub(crate) struct ReaderThread {
     pub(crate) thread: JoinHandle<HandedOver>,
     has_read: Receiver<()>,
-    released: Sender<()>,
+    released: SyncSender<()>,
 }
 
 impl ReaderThread {
@@ -94,8 +94,8 @@ impl ReaderThread {
     pub(crate) fn start<E>(
         start: impl FnOnce(End) -> Result<JoinHandle<HandedOver>, E>,
     ) -> Result<ReaderThread, E> {
-        let (has_read, handed_on) = channel();
-        let (released, let_go) = channel();
+        let (has_read, handed_on) = sync_channel(0);
+        let (released, let_go) = sync_channel(0);
         let end = End {
             has_read,
             released: let_go,

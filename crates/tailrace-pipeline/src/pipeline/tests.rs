@@ -185,8 +185,8 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
 /// The end of a reader whose files nobody waits for.
 fn let_go() -> End {
     End {
-        has_read: mpsc::channel().0,
-        released: mpsc::channel().1,
+        has_read: mpsc::sync_channel(0).0,
+        released: mpsc::sync_channel(0).1,
     }
 }
 
