@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result, ScalarValue, TableReference, UnnestOptions};
-use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::common::{
+    Column, NullHandling, Result, ScalarValue, TableReference, UnnestOptions,
+};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 /// What the list is called before it is unnested.
@@ -73,13 +74,16 @@ fn list_of(join: &Join) -> Option<List> {
     let expr = of_left(without_names(expr), join)?;
     let (table, field) = join.right.schema().iter().next()?;
     let column = (table.cloned(), field.name().clone());
-    let (expr, options) = match is_left {
-        true => (null_if_empty(expr)?, UnnestOptions::new()),
-        false => (expr, unnest.options.clone()),
+    let options = match is_left {
+        true => unnest
+            .options
+            .clone()
+            .with_null_handling(NullHandling::PreserveAndExpandEmpty),
+        false => unnest.options.clone(),
     };
     Some(List {
         expr,
-        options: options.with_preserve_nulls(is_left),
+        options,
         column,
     })
 }
@@ -89,12 +93,6 @@ fn is_true(condition: &Expr) -> bool {
         condition,
         Expr::Literal(ScalarValue::Boolean(Some(true)), _)
     )
-}
-
-/// A list, or NULL where it has no element: of NULL a row is made.
-fn null_if_empty(list: Expr) -> Option<Expr> {
-    let has_elements = array_length(list.clone()).gt(lit(0_i64));
-    when(has_elements, list).end().ok()
 }
 
 fn without_names(expr: &Expr) -> &Expr {

@@ -95,7 +95,10 @@ impl Called<'_> {
                 TableFactor::UNNEST { array_exprs, .. } => {
                     let column = array_exprs.iter().find_map(column_of);
                     let is_possible = how == Joined::ToEachRow && array_exprs.len() == 1;
-                    if let Some(column) = column.filter(|_| !is_possible) {
+                    if let Some(inner) = column.as_ref().and(array_exprs.iter().find_map(unnest_in))
+                    {
+                        self.error = Some(nested(&inner));
+                    } else if let Some(column) = column.filter(|_| !is_possible) {
                         let hint = match how {
                             Joined::LeftWithCondition => Some(ONLY_ON_TRUE.to_owned()),
                             _ => in_select(&of_text("unnest", array_exprs)),
@@ -171,6 +174,23 @@ fn of_column(column: &Expr, hint: Option<String>) -> Error {
         ..Error::usage(format!(
             "a function cannot read columns of other tables, such as `{column}`, in this place of FROM"
         ))
+    }
+}
+
+/// An `unnest` in an argument.
+fn unnest_in(argument: &Expr) -> Option<Expr> {
+    let is_unnest = |expr: &Expr| matches!(expr, Expr::Function(called) if called.name.to_string().eq_ignore_ascii_case("unnest"));
+    first(argument, &is_unnest)
+}
+
+fn nested(inner: &Expr) -> Error {
+    let hint = "unnest twice, as FROM logs, unnest(lists) AS u(list), unnest(list) AS v(x) does";
+    Error {
+        place: place_of(inner),
+        hint: Some(hint.to_owned()),
+        ..Error::usage(
+            "in FROM, the list of an unnest cannot be another unnest of a column".to_owned(),
+        )
     }
 }
 

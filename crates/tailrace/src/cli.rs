@@ -226,7 +226,19 @@ impl Failure {
 
     /// Prints the failure for people, to stderr.
     pub fn print(&self) {
-        let mut stderr = Printer::stderr();
+        self.print_to(Printer::stderr());
+    }
+
+    /// The same, after it was printed, or left out where nobody reads stderr.
+    pub(crate) fn printed_unwaited(self) -> Self {
+        let is_coloured = style::is_coloured(style::Stream::Stderr);
+        self.print_to(Printer::coloured(logging::UnwaitedStderr, is_coloured));
+        Self::Logged {
+            exit_code: self.exit_code(),
+        }
+    }
+
+    fn print_to<W: Write>(&self, mut stderr: Printer<W>) {
         // Nothing can be said when stderr is gone.
         let _ = match self {
             Self::Refused | Self::OutputClosed | Self::Logged { .. } => Ok(()),

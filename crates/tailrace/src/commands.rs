@@ -148,7 +148,7 @@ impl Cli {
         }
         match &self.command {
             Command::Run(args) if is_json => run::run(args).map_err(Failure::logged),
-            Command::Run(args) => run::run(args),
+            Command::Run(args) => run::run(args).map_err(Failure::printed_unwaited),
             Command::Try(args) => try_query::run(args, &mut Stdout::lock()),
             #[cfg(feature = "query")]
             Command::Query(args) => query::run(args),

@@ -9,8 +9,9 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -83,9 +84,31 @@ pub fn init(args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let clock: Clock = Arc::new(move || started.elapsed());
     let colours = style::is_coloured(style::Stream::Stderr);
-    let stderr = Arc::new(Unwaited::new(io::stderr(), json));
+    let stderr = unwaited::stderr().context("standard error cannot be used")?;
+    let stderr = Arc::new(Unwaited::new(stderr, json));
+    let stderr = Arc::clone(STDERR.get_or_init(|| stderr));
     let subscriber = subscriber(json, colours, filter, stderr, clock);
     tracing::subscriber::set_global_default(subscriber).context("own logs are set up already")
+}
+
+/// Standard error, once own logs are set up.
+static STDERR: OnceLock<Arc<Unwaited<OwnedFd>>> = OnceLock::new();
+
+/// Standard error, where an agent must not wait for somebody to read it: as its own log.
+pub(crate) struct UnwaitedStderr;
+
+impl Write for UnwaitedStderr {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        match STDERR.get() {
+            Some(stderr) => stderr.write_line(lines),
+            None => io::stderr().lock().write_all(lines)?,
+        }
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The filter that a person asks for. What the clients of object stores say of each retry is a detail here, which is left out unless

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tailrace_config::{Redactor, escaped, is_unsafe};
 use tailrace_model::time::write_rfc3339;
 
+use crate::logging::UnwaitedStderr;
 use crate::style::{self, Stream};
 
 /// What must not be shown, for the whole process: texts come from everywhere in it.
@@ -136,10 +137,10 @@ pub(crate) fn report_panics(is_json: bool) {
             // Not by `tracing`, which may be what panicked.
             let text = format!("thread '{name}' panicked at {place}: {}", redacted(text));
             let line = panic_line(&text, &trace, SystemTime::now());
-            let _ = writeln!(io::stderr().lock(), "{line}");
+            let _ = UnwaitedStderr.write_all(format!("{line}\n").as_bytes());
             return;
         }
-        let mut stderr = Printer::new(io::stderr().lock());
+        let mut stderr = Printer::new(UnwaitedStderr);
         // Nothing can be said when stderr is gone.
         let _ = writeln!(
             stderr,

@@ -14,7 +14,7 @@
 //! restart. So nothing is lost, and what is sent twice is counted as replayed. Until then its readers open what comes,
 //! without reading it: a file that is there for a moment only is handed over, or counted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,21 +93,27 @@ impl Agent {
         let ready = self.open(new, &reloaded)?;
         // Nothing below is refused.
         let goes = |running: &Running| !reloaded.unchanged.contains(&running.pipeline.plan.name);
-        let (leaving, staying) = self.running.drain(..).partition(goes);
+        let (mut leaving, staying): (Vec<_>, _) = self.running.drain(..).partition(goes);
         self.running = staying;
-        let stays = |pipeline: &str, output: &str| {
-            let mut plans = ready.iter().map(|ready| &ready.opened.plan);
-            let plan = plans.find(|plan| plan.name == pipeline);
-            plan.is_some_and(|plan| has_output(plan, output))
-        };
-        let mut handed_over = self.end(leaving, stays);
+        let stays = outputs_of(&ready);
+        self.end(leaving.as_mut_slice());
+        let (mut replaced, removed): (Vec<_>, Vec<_>) = leaving
+            .into_iter()
+            .partition(|running| stays.contains_key(&running.pipeline.plan.name));
+        for running in removed {
+            self.forget(running, &HashSet::new());
+        }
         let share = self.around.share(pipelines);
         for running in &self.running {
             running.pipeline.resize(share);
         }
         for ready in ready {
             let name = ready.opened.plan.name.clone();
-            let files = handed_over.remove(&name).unwrap_or_default();
+            // Not before: until then the old one opens what comes.
+            let files = match replaced.iter().position(|it| it.pipeline.plan.name == name) {
+                Some(at) => self.forget(replaced.swap_remove(at), &stays[&name]),
+                None => HandedOver::default(),
+            };
             if let Err(error) = self.begin(ready, files, share) {
                 // Neither the old config nor the new one runs: the next start of the process has the new one.
                 error!(
@@ -210,18 +216,13 @@ impl Agent {
         Ok(ready)
     }
 
-    /// Ends pipelines; their progress is in the checkpoint then, and nothing of them is in flight. Gives what
-    /// each of them held open. `stays` says whether the new config has an output of a pipeline, by their names.
-    fn end(
-        &self,
-        mut leaving: Vec<Running>,
-        stays: impl Fn(&str, &str) -> bool,
-    ) -> HashMap<String, HandedOver> {
-        for running in &leaving {
+    /// Ends pipelines; nothing of them is in flight then. Their readers still open what comes.
+    fn end(&self, leaving: &mut [Running]) {
+        for running in &*leaving {
             running.pipeline.stop_reading();
         }
         let deadline = Instant::now() + DRAIN;
-        for running in &leaving {
+        for running in &*leaving {
             running.readers.iter().for_each(ReaderThread::wait_read);
             let pipeline = &running.pipeline;
             let is_over = || self.faults.any();
@@ -233,18 +234,22 @@ impl Agent {
             self.around.jobs.wait_done(pipeline.id, is_over, gives_up);
             pipeline.outputs.iter().for_each(OutputHandle::close);
         }
-        self.runtime.block_on(drain(&mut leaving));
-        let mut files = HashMap::new();
-        for running in leaving {
-            let pipeline = &running.pipeline;
-            files.insert(pipeline.plan.name.clone(), let_go(running.readers));
-            pipeline.give_up_gone();
-            report_undelivered(pipeline, &stays);
-            pipeline.count_earlier();
-            self.checkpointer.end(pipeline);
-            pipeline.metrics.ended();
-            pipeline.outputs.iter().for_each(OutputHandle::forget);
-        }
+        self.runtime.block_on(drain(leaving));
+    }
+
+    /// Lets a pipeline that has ended go; its progress is in the checkpoint then. Gives what it held open. `stays` are the outputs that
+    /// the new config has for it.
+    fn forget(&self, running: Running, stays: &HashSet<String>) -> HandedOver {
+        let Running {
+            pipeline, readers, ..
+        } = running;
+        let files = let_go(readers);
+        pipeline.give_up_gone();
+        report_undelivered(&pipeline, stays);
+        pipeline.count_earlier();
+        self.checkpointer.end(&pipeline);
+        pipeline.metrics.ended();
+        pipeline.outputs.iter().for_each(OutputHandle::forget);
         files
     }
 
@@ -287,18 +292,22 @@ fn let_go(readers: Vec<ReaderThread>) -> HandedOver {
     all
 }
 
-fn has_output(plan: &PipelinePlan, name: &str) -> bool {
-    let mut outputs = plan.config.outputs.iter();
-    outputs.any(|output| output.name == name)
+/// By pipeline the names of the outputs of what is to be built.
+fn outputs_of(ready: &[Ready]) -> HashMap<String, HashSet<String>> {
+    let of = |plan: &PipelinePlan| {
+        let names = plan.config.outputs.iter().map(|output| output.name.clone());
+        (plan.name.clone(), names.collect())
+    };
+    ready.iter().map(|ready| of(&ready.opened.plan)).collect()
 }
 
 /// Says what the outputs of a pipeline that has ended leave behind that the new config does not have.
-fn report_undelivered(pipeline: &Pipeline, stays: &impl Fn(&str, &str) -> bool) {
+fn report_undelivered(pipeline: &Pipeline, stays: &HashSet<String>) {
     let name = &pipeline.plan.name;
     let ledger = pipeline.ledger();
     for (n, output) in ledger.outputs.iter().enumerate() {
         let bytes = pipeline.tracker.undelivered_by(n);
-        if bytes > 0 && !stays(name, &output.output) {
+        if bytes > 0 && !stays.contains(&output.output) {
             warn!(
                 pipeline = name,
                 output = output.output,

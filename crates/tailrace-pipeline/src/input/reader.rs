@@ -209,13 +209,33 @@ impl Reader {
     /// Opens what comes, until whoever reads on is about to begin: a file that is deleted meanwhile is handed over, and one that
     /// could not be opened is counted.
     fn hold_until(&mut self, released: &Receiver<()>) {
+        let mut is_held = false;
         while let Err(RecvTimeoutError::Timeout) = released.recv_timeout(HOLD_EVERY) {
-            let mut events = Vec::new();
-            self.input.hold(&mut events);
-            self.note(&events);
-            for event in events {
-                self.source_event(event);
+            is_held = true;
+            self.hold_to_hand_over();
+        }
+        if is_held {
+            self.hold_to_hand_over();
+        }
+    }
+
+    fn hold_to_hand_over(&mut self) {
+        let mut events = Vec::new();
+        self.input.hold(&mut events);
+        let resume = &mut self.resume;
+        events.retain(|event| match event {
+            // It was handed over, and is read on.
+            FileEvent::Forgotten { id, generation, .. } => {
+                resume.forget(*id, *generation);
+                false
             }
+            // By what is not read.
+            FileEvent::Grown { .. } => false,
+            _ => true,
+        });
+        self.note(&events);
+        for event in events {
+            self.source_event(event);
         }
     }
 

@@ -4,26 +4,27 @@
 //! can be written has a line before it that says so. Nothing here allocates or waits while all goes well, but for one `poll`.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-/// A pipe that can be written to has room for so much, at least: `PIPE_BUF` of Linux.
+/// So much is written at a time. A pipe that can be written to has room for it (`PIPE_BUF` of Linux), if nobody else writes to it.
 const PIECE_BYTES: usize = 4096;
 /// How long a line waits for a reader that read the ones before.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Writes to `out` what can be written.
 #[derive(Debug)]
 pub(super) struct Unwaited<F> {
     out: F,
     json: bool,
-    patience: Duration,
+    timeout: Duration,
     state: Mutex<State>,
 }
 
@@ -41,15 +42,16 @@ impl<F: AsFd> Unwaited<F> {
         Unwaited {
             out,
             json,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             state: Mutex::default(),
         }
     }
 
-    fn write_line(&self, line: &[u8]) {
+    /// Writes one line, or several, or leaves all of it out.
+    pub(super) fn write_line(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = match state.left_out {
-            0 => self.patience,
+        let timeout = match state.left_out {
+            0 => self.timeout,
             lines => {
                 let note = self.note(lines, state.is_in_line);
                 if !self.put(note.as_bytes(), Duration::ZERO, &mut state) {
@@ -60,34 +62,33 @@ impl<F: AsFd> Unwaited<F> {
                 Duration::ZERO
             }
         };
-        if !self.put(line, patience, &mut state) {
+        if !self.put(line, timeout, &mut state) {
             state.left_out += 1;
         }
     }
 
     /// Whether all of it could be written. What fails otherwise than by waiting is as good as written: there is nobody to tell.
-    fn put(&self, text: &[u8], patience: Duration, state: &mut State) -> bool {
-        for (number, piece) in text.chunks(PIECE_BYTES).enumerate() {
-            if !self.is_ready(patience) {
-                state.is_in_line |= number > 0;
-                return false;
-            }
-            let mut rest = piece;
-            while !rest.is_empty() {
-                match rustix::io::write(&self.out, rest) {
-                    Ok(count) => rest = &rest[count..],
-                    Err(Errno::INTR) => {}
-                    Err(_) => return true,
-                }
+    fn put(&self, text: &[u8], timeout: Duration, state: &mut State) -> bool {
+        let mut rest = text;
+        while !rest.is_empty() && self.is_ready(timeout) {
+            let piece = &rest[..rest.len().min(PIECE_BYTES)];
+            match rustix::io::write(&self.out, piece) {
+                Ok(count) => rest = &rest[count..],
+                Err(Errno::INTR) => {}
+                // Somebody else was faster.
+                Err(Errno::AGAIN) => break,
+                Err(_) => rest = &[],
             }
         }
-        state.is_in_line = false;
-        true
+        if rest.len() < text.len() {
+            state.is_in_line = !rest.is_empty();
+        }
+        rest.is_empty()
     }
 
     /// Whether something can be written without waiting for longer.
-    fn is_ready(&self, patience: Duration) -> bool {
-        let timeout = Timespec::try_from(patience).ok();
+    fn is_ready(&self, timeout: Duration) -> bool {
+        let timeout = Timespec::try_from(timeout).ok();
         let mut out = [PollFd::new(&self.out, PollFlags::OUT)];
         loop {
             match poll(&mut out, timeout.as_ref()) {
@@ -113,6 +114,24 @@ impl<F: AsFd> Unwaited<F> {
     }
 }
 
+/// A descriptor for standard error that never waits, where there can be one: a pipe or a terminal is opened once more, so that for
+/// other processes that have it nothing changes.
+///
+/// # Errors
+///
+/// There is no descriptor left.
+pub(super) fn stderr() -> io::Result<OwnedFd> {
+    let stderr = io::stderr();
+    let kind = rustix::fs::fstat(&stderr).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if matches!(kind, Ok(FileType::Fifo | FileType::CharacterDevice)) {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        if let Ok(own) = rustix::fs::open("/proc/self/fd/2", flags, Mode::empty()) {
+            return Ok(own);
+        }
+    }
+    stderr.as_fd().try_clone_to_owned()
+}
+
 const TARGET: &str = "tailrace::logging";
 
 impl<F: AsFd> Write for &Unwaited<F> {
@@ -136,7 +155,7 @@ mod tests {
     fn pipe(json: bool) -> (io::PipeReader, Arc<Unwaited<io::PipeWriter>>) {
         let (read, write) = io::pipe().unwrap();
         let unwaited = Unwaited {
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
             ..Unwaited::new(write, json)
         };
         (read, Arc::new(unwaited))
