@@ -1,8 +1,9 @@
 //! What decimals are compared with. DataFusion 55 rounds texts to the decimals' places: here they have places of their own. It makes decimals of
 //! 15 places of floats, which are other numbers or do not fit: here a number that is written with a point is the decimal that is written, and
-//! beside other floats decimals are floats. And there is room for all digits before a point beside all behind it.
+//! beside other floats decimals are floats. And there is room for all digits before a point beside all behind it. Times of day of several units,
+//! which DataFusion does not compare, are of nanoseconds.
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -167,6 +168,10 @@ fn digits_before(parts: &[&mut Expr], types: &[DataType]) -> i16 {
 
 /// What has all that is compared; `None` where DataFusion finds it.
 fn common(parts: &[&mut Expr], types: &[DataType], of: Of) -> Option<DataType> {
+    let is_time = |ty: &DataType| matches!(ty, DataType::Time32(_) | DataType::Time64(_));
+    if types.iter().all(is_time) && types.iter().any(|ty| *ty != types[0]) {
+        return Some(DataType::Time64(TimeUnit::Nanosecond));
+    }
     let is_known = |ty: &DataType| ty.is_numeric() || ty.is_null() || is_text(ty);
     if !types.iter().any(DataType::is_decimal)
         || of == Of::Comparison && !types.iter().all(is_known)

@@ -1,7 +1,8 @@
 //! Operators whose result or operands DataFusion gives the wrong type. A date and an interval are a date for it, which forgets hours. An unsigned
 //! number of 64 bits and a signed one are decimals, whose quotient is not whole, and the difference of two unsigned ones could not be negative.
 //! So the numbers of rows are signed from the start, as are counts. A float that is compared with a decimal would have 15 digits before and
-//! behind the point: it stays a float, unless it is written as a decimal (see [`super::written_decimal`]).
+//! behind the point: it stays a float, unless it is written as a decimal (see [`super::written_decimal`]). And times of day of several units are
+//! not compared at all.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -60,6 +61,9 @@ impl ExprPlanner for Planner {
             {
                 let written = written_decimal::sides((left, &of_left), (right, &of_right));
                 written.unwrap_or_else(|| (float64(left), float64(right)))
+            }
+            (one, other) if !is_sum && is_time(one) && is_time(other) && one != other => {
+                (clock_time(left), clock_time(right))
             }
             _ if !is_sum => return Ok(PlannerResult::Original(expr)),
             (DataType::Date32 | DataType::Date64, DataType::Interval(_)) if has_part(right) => {
@@ -166,6 +170,15 @@ fn time(date: &Expr) -> Expr {
         date.clone(),
         DataType::Timestamp(TimeUnit::Microsecond, None),
     )
+}
+
+fn is_time(ty: &DataType) -> bool {
+    matches!(ty, DataType::Time32(_) | DataType::Time64(_))
+}
+
+/// In nanoseconds, which all times of day have.
+fn clock_time(time: &Expr) -> Expr {
+    cast(time.clone(), DataType::Time64(TimeUnit::Nanosecond))
 }
 
 fn float64(number: &Expr) -> Expr {
