@@ -65,9 +65,10 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(expr))
 }
 
-/// Makes decimals of the numbers with a point that are written beside decimals, unless other floats are there too; whether there were any.
+/// Makes decimals of the numbers with a point that are written beside decimals, unless texts or other floats are there too; whether there were
+/// any.
 fn as_decimals(parts: &mut [&mut Expr], types: &mut [DataType]) -> bool {
-    if !types.iter().any(DataType::is_decimal) {
+    if !types.iter().any(DataType::is_decimal) || types.iter().any(is_text) {
         return false;
     }
     let floats = || types.iter().enumerate().filter(|(_, ty)| ty.is_floating());
@@ -160,6 +161,9 @@ fn digits_before(parts: &[&mut Expr], types: &[DataType]) -> i16 {
             .checked_ilog10()
             .map_or(1, |digits| digits as i16 + 1),
         (_, DataType::Null) => 0,
+        (_, DataType::Int8 | DataType::UInt8) => 3,
+        (_, DataType::Int16 | DataType::UInt16) => 5,
+        (_, DataType::Int32 | DataType::UInt32) => 10,
         _ => 20,
     };
     let each = parts.iter().zip(types).map(digits_before);

@@ -306,18 +306,20 @@ impl Engine {
                 .skip_partial_aggregation_probe_ratio_threshold;
             *ratio = f64::INFINITY;
         }
-        let physical = match steps(&state, &plan, is_on_disk).await {
-            Err(error) if matches!(error.find_root(), DataFusionError::Internal(_)) => {
-                // DataFusion 55 fails at some conditions where it knows the least and the greatest values of their columns: differences of dates,
-                // and times beside their own dates.
-                let mut knowing_less = state.clone();
-                let settings = knowing_less.config_mut().options_mut();
-                settings.execution.collect_statistics = false;
-                let physical = steps(&knowing_less, &plan, is_on_disk).await;
-                physical.map_err(|_| error)
+        let mut physical = steps(&state, &plan, is_on_disk).await;
+        if let Err(error) = &physical
+            && matches!(error.find_root(), DataFusionError::Internal(_))
+        {
+            // DataFusion 55 fails at some conditions where it knows the least and the greatest values of their columns: differences of dates,
+            // and times beside their own dates.
+            let mut knowing_less = state.clone();
+            let settings = knowing_less.config_mut().options_mut();
+            settings.execution.collect_statistics = false;
+            if let Ok(planned) = steps(&knowing_less, &plan, is_on_disk).await {
+                state = knowing_less;
+                physical = Ok(planned);
             }
-            physical => physical,
-        };
+        }
         Ok(Plan {
             plan: physical.map_err(refused)?,
             in_memory: Arc::clone(&self.in_memory),

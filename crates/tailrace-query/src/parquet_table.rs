@@ -13,7 +13,9 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, DFSchema, Result, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::{
+    CachedParquetFileReaderFactory, ParquetFileReaderFactory,
+};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -262,10 +264,18 @@ impl TableProvider for ParquetTable {
         let cache = runtime.cache_manager.get_file_metadata_cache();
         let reader =
             CachedParquetFileReaderFactory::new(runtime.object_store(&self.store.url)?, cache);
-        let reader = OfFloats(Arc::new(reader));
+        let reader = Arc::new(reader) as Arc<dyn ParquetFileReaderFactory>;
+        let may_have_floats = |at: &usize| {
+            let ty = table_schema.field(*at).data_type();
+            ty.is_floating() || ty.is_nested()
+        };
+        let reader = match projection.is_none_or(|columns| columns.iter().any(may_have_floats)) {
+            true => Arc::new(OfFloats(reader)),
+            false => reader,
+        };
         let source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(reader));
+            .with_parquet_file_reader_factory(reader);
         let columns = projection.map_or(table_schema.fields().len(), Vec::len);
         let batch_rows = match others.is_empty() {
             true => BATCH_ROWS,

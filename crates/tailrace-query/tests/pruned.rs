@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ::parquet::arrow::ArrowWriter;
 use arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Float32Array, Float64Array, Int64Array,
-    TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, UInt64Array,
 };
 use arrow::record_batch::RecordBatch;
 use tailrace_query::{Engine, Options};
@@ -312,4 +312,19 @@ fn decimals_are_compared_with_what_is_written() {
                 .collect::<String>(),
         );
     }
+}
+
+/// A condition that Parquet's reader looks at fails as any other.
+#[test]
+fn numbers_beyond_a_type_are_said_plainly() {
+    let dir = tempfile::tempdir().unwrap();
+    let numbers = Arc::new(UInt64Array::from(vec![u64::MAX, 5]));
+    let rows = Arc::new(Int64Array::from(vec![1, 2]));
+    let path = dir.path().join("u.parquet");
+    one_group(&path, vec![("u", numbers), ("n", rows)]);
+    let sql = "SELECT n FROM 'DIR/u.parquet' WHERE CAST(u AS BIGINT) > 5";
+    let error = asked::ask(dir.path(), sql, Options::default()).unwrap_err();
+    assert_eq!(error.message, "18446744073709551615 is beyond int64");
+    let hint = "`TRY_CAST(x AS BIGINT)` gives NULL there";
+    assert_eq!(error.hint.as_deref(), Some(hint));
 }
