@@ -156,10 +156,10 @@ fn digits_before(parts: &[&mut Expr], types: &[DataType]) -> i16 {
             | DataType::Decimal128(all, of)
             | DataType::Decimal256(all, of),
         ) => i16::from(*all) - i16::from(*of),
-        (Expr::Literal(ScalarValue::Int64(Some(it)), _), _) => it
-            .unsigned_abs()
-            .checked_ilog10()
-            .map_or(1, |digits| digits as i16 + 1),
+        (Expr::Literal(ScalarValue::Int64(Some(it)), _), _) => {
+            let digits = it.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+            i16::try_from(digits).unwrap_or(20)
+        }
         (_, DataType::Null) => 0,
         (_, DataType::Int8 | DataType::UInt8) => 3,
         (_, DataType::Int16 | DataType::UInt16) => 5,
