@@ -1,15 +1,16 @@
-//! What decimals are compared with. DataFusion 55 rounds texts to the decimals' places: here they have places of their own. In lists of IN and beside
-//! IS DISTINCT FROM it makes decimals of 15 places of floats, which most do not fit into: they stay floats, as beside `=`. And lists have room
-//! for 38 digits before a point and others behind it.
+//! What decimals are compared with. DataFusion 55 rounds texts to the decimals' places: here they have places of their own. It makes decimals of
+//! 15 places of floats, which are other numbers or do not fit: here a number that is written with a point is the decimal that is written, and
+//! beside other floats decimals are floats. And there is room for all digits before a point beside all behind it. Times of day of several units,
+//! which DataFusion does not compare, are of nanoseconds.
 
-use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
 use datafusion::optimizer::AnalyzerRule;
-use tailrace_sql::EachExpr;
+use tailrace_sql::{EachExpr, written_decimal};
 
 /// The places of a text behind its point.
 const PLACES: i8 = 20;
@@ -46,20 +47,40 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => return Ok(Transformed::no(expr)),
     };
     let types = parts.iter().map(|part| part.get_type(schema));
-    let Ok(types) = types.collect::<Result<Vec<_>>>() else {
+    let Ok(mut types) = types.collect::<Result<Vec<_>>>() else {
         return Ok(Transformed::no(expr));
     };
-    if of == Of::Comparison && is_exact(&parts, &types) {
-        return Ok(Transformed::no(expr));
-    }
-    let Some(common) = common(&types, of) else {
-        return Ok(Transformed::no(expr));
+    let is_written = as_decimals(&mut parts, &mut types);
+    let has_room = digits_before(&parts, &types) + i16::from(places_of_all(&types))
+        <= i16::from(DECIMAL128_MAX_PRECISION);
+    let is_left = of == Of::Comparison && has_room && is_exact(&parts, &types);
+    let common = common(&parts, &types, of).filter(|_| !is_left);
+    let Some(common) = common else {
+        return Ok(Transformed::new_transformed(expr, is_written));
     };
     for part in &mut parts {
         let value = std::mem::take(&mut **part);
         **part = cast(value, common.clone());
     }
     Ok(Transformed::yes(expr))
+}
+
+/// Makes decimals of the numbers with a point that are written beside decimals, unless texts or other floats are there too; whether there were
+/// any.
+fn as_decimals(parts: &mut [&mut Expr], types: &mut [DataType]) -> bool {
+    if !types.iter().any(DataType::is_decimal) || types.iter().any(is_text) {
+        return false;
+    }
+    let floats = || types.iter().enumerate().filter(|(_, ty)| ty.is_floating());
+    let written = floats().map(|(at, _)| Some((at, written_decimal(parts[at])?)));
+    let Some(written) = written.collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    for (at, value) in &written {
+        types[*at] = value.data_type();
+        *parts[*at] = Expr::Literal(value.clone(), None);
+    }
+    !written.is_empty()
 }
 
 /// Whether a column of decimals is compared with what is exact in its places, or with a number: it is compared as it is, so that files whose
@@ -77,7 +98,7 @@ fn is_exact(parts: &[&mut Expr], types: &[DataType]) -> bool {
             let text = value.try_as_str().flatten();
             text.is_some_and(|text| has_places(text.trim(), places))
         }
-        _ => !is_text(ty),
+        _ => !is_text(ty) && !ty.is_floating(),
     };
     parts.iter().zip(types).all(is_exact)
 }
@@ -115,33 +136,69 @@ enum Of {
     Comparison,
 }
 
-/// What has all that is compared; `None` where DataFusion finds it.
-fn common(types: &[DataType], of: Of) -> Option<DataType> {
-    if !types.iter().any(DataType::is_decimal) {
-        return None;
-    }
-    if types.iter().any(DataType::is_floating) {
-        return (of != Of::Comparison).then_some(DataType::Float64);
-    }
-    let has_text = types.iter().any(is_text);
+/// The most places behind a point.
+fn places_of_all(types: &[DataType]) -> i8 {
     let of_type = |ty: &DataType| match places(ty) {
         Some(places) => places,
         None if is_text(ty) => PLACES,
         None => 0,
     };
-    let places = types.iter().map(of_type).max().unwrap_or(0);
-    let digits_before = |ty: &DataType| match ty {
-        DataType::Decimal32(all, of)
-        | DataType::Decimal64(all, of)
-        | DataType::Decimal128(all, of)
-        | DataType::Decimal256(all, of) => i16::from(*all) - i16::from(*of),
+    types.iter().map(of_type).max().unwrap_or(0)
+}
+
+/// The most digits before a point.
+fn digits_before(parts: &[&mut Expr], types: &[DataType]) -> i16 {
+    let digits_before = |(part, ty): (&&mut Expr, &DataType)| match (&**part, ty) {
+        (
+            _,
+            DataType::Decimal32(all, of)
+            | DataType::Decimal64(all, of)
+            | DataType::Decimal128(all, of)
+            | DataType::Decimal256(all, of),
+        ) => i16::from(*all) - i16::from(*of),
+        (Expr::Literal(ScalarValue::Int64(Some(it)), _), _) => {
+            let digits = it.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+            i16::try_from(digits).unwrap_or(20)
+        }
+        (_, DataType::Null) => 0,
+        (_, DataType::Int8 | DataType::UInt8) => 3,
+        (_, DataType::Int16 | DataType::UInt16) => 5,
+        (_, DataType::Int32 | DataType::UInt32) => 10,
         _ => 20,
     };
-    let before = types.iter().map(digits_before).max().unwrap_or(0);
-    // More digits than a decimal has.
-    if before + i16::from(places) > i16::from(DECIMAL256_MAX_PRECISION) {
+    let each = parts.iter().zip(types).map(digits_before);
+    each.max().unwrap_or(0)
+}
+
+/// What has all that is compared; `None` where DataFusion finds it.
+fn common(parts: &[&mut Expr], types: &[DataType], of: Of) -> Option<DataType> {
+    let is_time = |ty: &DataType| matches!(ty, DataType::Time32(_) | DataType::Time64(_));
+    if types.iter().all(is_time) && types.iter().any(|ty| *ty != types[0]) {
+        return Some(DataType::Time64(TimeUnit::Nanosecond));
+    }
+    let is_known = |ty: &DataType| ty.is_numeric() || ty.is_null() || is_text(ty);
+    if !types.iter().any(DataType::is_decimal)
+        || of == Of::Comparison && !types.iter().all(is_known)
+    {
         return None;
     }
-    let has_room = !has_text && (of != Of::List || places <= 0);
+    if types.iter().any(DataType::is_floating) {
+        return Some(DataType::Float64);
+    }
+    let has_text = types.iter().any(is_text);
+    let places = places_of_all(types);
+    let digits = digits_before(parts, types) + i16::from(places);
+    // More digits than a decimal has.
+    if digits > i16::from(DECIMAL256_MAX_PRECISION) {
+        return None;
+    }
+    let is_wide = |ty: &DataType| matches!(ty, DataType::Decimal256(..));
+    let has_room = !has_text
+        && match of {
+            Of::List => places <= 0,
+            Of::Distinct | Of::Comparison => {
+                digits <= i16::from(DECIMAL128_MAX_PRECISION) || types.iter().any(is_wide)
+            }
+        };
     (!has_room).then_some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, places))
 }

@@ -31,6 +31,7 @@ mod options;
 mod partitions;
 mod passing;
 mod plan;
+mod repeated_orders;
 mod replaced;
 mod rules;
 mod sorted_numbers;
@@ -49,6 +50,7 @@ use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
@@ -304,10 +306,20 @@ impl Engine {
                 .skip_partial_aggregation_probe_ratio_threshold;
             *ratio = f64::INFINITY;
         }
-        let physical = match is_on_disk {
-            true => on_disk::plan(&state, &plan).await,
-            false => state.create_physical_plan(&plan).await,
-        };
+        let mut physical = steps(&state, &plan, is_on_disk).await;
+        if let Err(error) = &physical
+            && matches!(error.find_root(), DataFusionError::Internal(_))
+        {
+            // DataFusion 55 fails at some conditions where it knows the least and the greatest values of their columns: differences of dates,
+            // and times beside their own dates.
+            let mut knowing_less = state.clone();
+            let settings = knowing_less.config_mut().options_mut();
+            settings.execution.collect_statistics = false;
+            if let Ok(planned) = steps(&knowing_less, &plan, is_on_disk).await {
+                state = knowing_less;
+                physical = Ok(planned);
+            }
+        }
         Ok(Plan {
             plan: physical.map_err(refused)?,
             in_memory: Arc::clone(&self.in_memory),
@@ -317,6 +329,18 @@ impl Engine {
             sql: sql.to_owned(),
             notes: self.notes(),
         })
+    }
+}
+
+/// The steps of a plan.
+async fn steps(
+    state: &SessionState,
+    plan: &LogicalPlan,
+    is_on_disk: bool,
+) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+    match is_on_disk {
+        true => on_disk::plan(state, plan).await,
+        false => state.create_physical_plan(plan).await,
     }
 }
 

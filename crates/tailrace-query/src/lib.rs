@@ -59,6 +59,7 @@ mod store;
 mod table;
 mod table_functions;
 mod threads;
+mod unseen_nan;
 mod unsupported;
 mod using;
 mod wide_literals;

@@ -13,7 +13,9 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, DFSchema, Result, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::{
+    CachedParquetFileReaderFactory, ParquetFileReaderFactory,
+};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -30,6 +32,7 @@ use crate::merge::{merged, named_twice};
 use crate::notes::Notes;
 use crate::store::Store;
 use crate::store::object::Object;
+use crate::unseen_nan::OfFloats;
 
 /// Two marks and the length of what the footer says.
 const BYTES_MIN: u64 = 12;
@@ -232,7 +235,12 @@ impl TableProvider for ParquetTable {
             .iter()
             .cloned()
             .partition(|filter| self.is_of_partitions(filter));
-        let files = self.kept(session, of_partitions)?;
+        let mut files = self.kept(session, of_partitions)?;
+        if !session.config().options().execution.collect_statistics {
+            for known in files.iter_mut().filter_map(|it| it.statistics.as_mut()) {
+                without_bounds(Arc::make_mut(known));
+            }
+        }
         self.notes.parquet(self.files.len(), files.len());
         let table_schema = Arc::clone(self.schema.table_schema());
         if files.is_empty() {
@@ -256,9 +264,18 @@ impl TableProvider for ParquetTable {
         let cache = runtime.cache_manager.get_file_metadata_cache();
         let reader =
             CachedParquetFileReaderFactory::new(runtime.object_store(&self.store.url)?, cache);
+        let reader = Arc::new(reader) as Arc<dyn ParquetFileReaderFactory>;
+        let may_have_floats = |at: &usize| {
+            let ty = table_schema.field(*at).data_type();
+            ty.is_floating() || ty.is_nested()
+        };
+        let reader = match projection.is_none_or(|columns| columns.iter().any(may_have_floats)) {
+            true => Arc::new(OfFloats(reader)),
+            false => reader,
+        };
         let source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(reader));
+            .with_parquet_file_reader_factory(reader);
         let columns = projection.map_or(table_schema.fields().len(), Vec::len);
         let batch_rows = match others.is_empty() {
             true => BATCH_ROWS,
@@ -282,6 +299,16 @@ impl TableProvider for ParquetTable {
 fn are_of_conditions<'c>(mut columns: impl Iterator<Item = &'c str>, conditions: &[Expr]) -> bool {
     let read: Vec<_> = conditions.iter().flat_map(Expr::column_refs).collect();
     columns.all(|name| read.iter().any(|column| column.name() == name))
+}
+
+/// Leaves out which values there are, for a plan that DataFusion does not make with them.
+fn without_bounds(known: &mut Statistics) {
+    for column in &mut known.column_statistics {
+        column.min_value = Precision::Absent;
+        column.max_value = Precision::Absent;
+        column.sum_value = Precision::Absent;
+        column.distinct_count = Precision::Absent;
+    }
 }
 
 /// What is known of all rows of some files.

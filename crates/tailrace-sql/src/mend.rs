@@ -20,6 +20,7 @@ mod regexp_replace;
 mod repeated_keys;
 mod rounding;
 mod to_timestamp;
+mod written_decimal;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 pub use functions::mend_functions;
 pub use in_lists::SimplifiedApart;
+pub use written_decimal::written_decimal;
 
 /// The rules that mend plans, in their order. They come after DataFusion's, which make types agree.
 #[must_use]

@@ -1,5 +1,5 @@
 //! The keys of joins: DataFusion 55 makes keys of `a IS NOT DISTINCT FROM b`, whose NULLs are equal, and then also of an `a = b` above that
-//! join, whose NULLs are not.
+//! join, whose NULLs are not; or it makes the NULLs equal of all joins below that one.
 
 use std::sync::Arc;
 
@@ -76,9 +76,23 @@ fn hidden(step: LogicalPlan) -> Transformed<LogicalPlan> {
             let below = Arc::new(below_limit(Arc::unwrap_or_clone(input)));
             Transformed::yes(Arc::unwrap_or_clone(filtered(by_chance, below)))
         }
-        step if is_to_hide(&step) => Transformed::yes(below_limit(step)),
+        step if is_to_hide(&step) => Transformed::yes(below_limit(of_two(step))),
         step => Transformed::no(step),
     }
+}
+
+/// A join through which those below it are not seen, of which it would make joins of its own kind.
+fn of_two(step: LogicalPlan) -> LogicalPlan {
+    let LogicalPlan::Join(mut join) = step else {
+        return step;
+    };
+    for side in [&mut join.left, &mut join.right] {
+        if matches!(**side, LogicalPlan::Join(_)) {
+            let below = below_limit(Arc::unwrap_or_clone(std::mem::take(side)));
+            *side = Arc::new(below);
+        }
+    }
+    LogicalPlan::Join(join)
 }
 
 fn below_limit(step: LogicalPlan) -> LogicalPlan {

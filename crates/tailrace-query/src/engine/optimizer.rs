@@ -10,11 +10,13 @@ use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use tailrace_sql::SimplifiedApart;
 
+use super::repeated_orders::RepeatedOrders;
 use super::{held_conditions, join_keys, lone_unions};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// The rules: without keys of two kinds in one join, with lists of IN apart, conditions where they stand, and unions by their names.
+/// The rules: without keys of two kinds in one join, with lists of IN apart, conditions where they stand, unions by their names, and keys of
+/// orders once.
 pub(super) fn rules() -> Vec<Rule> {
     let known = Optimizer::new().rules.into_iter();
     let known = known.map(|rule| {
@@ -25,9 +27,10 @@ pub(super) fn rules() -> Vec<Rule> {
             "simplify_expressions" => return Arc::new(SimplifiedApart::default()) as Rule,
             _ => return rule,
         };
-        Arc::new(Around { rule, of })
+        Arc::new(Around { rule, of }) as Rule
     });
-    known.collect()
+    let last = Arc::new(RepeatedOrders) as Rule;
+    known.chain([last]).collect()
 }
 
 /// What becomes of a plan, with the rule at hand.

@@ -20,6 +20,11 @@ pub(super) fn of_arguments(
     let (call, _) = call.split_once('\'')?;
     let (name, types) = call.strip_suffix(')')?.split_once('(')?;
     let types = parted(types);
+    if let [ty] = types[..]
+        && let Some(error) = of_trim(name, ty, query)
+    {
+        return Some(error);
+    }
     let found = find(query, |expr| match expr {
         Expr::Function(called) => {
             called.name.to_string().eq_ignore_ascii_case(name)
@@ -42,6 +47,53 @@ pub(super) fn of_arguments(
         hint: candidates
             .map(|all| format!("it is called as {all}; CAST and TRY_CAST change types")),
         ..Error::usage(format!("`{name}` does not take ({})", types.join(", ")))
+    })
+}
+
+/// A function in ORDER BY or in a window that does not take a value of this type.
+pub(super) fn of_signature(text: &str, query: &ast::Query) -> Option<Error> {
+    let (before, errors) = text.split_once("' failed to match any signature, errors: ")?;
+    let (_, name) = before.rsplit_once('\'')?;
+    let (_, ty) = errors.split_once(" (DataType: ")?;
+    let end = [").", "),"].iter().filter_map(|end| ty.find(end)).min()?;
+    let ty = &ty[..end];
+    of_trim(name, ty, query).or_else(|| {
+        let is_it = |expr: &Expr| match expr {
+            Expr::Function(called) => called.name.to_string().eq_ignore_ascii_case(name),
+            _ => false,
+        };
+        Some(Error {
+            place: find(query, is_it).as_ref().and_then(place_of),
+            hint: Some("CAST and TRY_CAST change types".to_owned()),
+            ..Error::usage(format!("`{name}` does not take {}", type_name(ty)))
+        })
+    })
+}
+
+/// `trim` of what is no text, where the query has one.
+fn of_trim(name: &str, ty: &str, query: &ast::Query) -> Option<Error> {
+    if name != "btrim" || !Wanted::Texts.refuses(ty) {
+        return None;
+    }
+    let mut found = Vec::new();
+    let _ = expressions(query, &mut |expr| {
+        if let Expr::Trim { expr, .. } = expr
+            && !found.contains(expr)
+        {
+            found.push(expr.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    let [argument] = &found[..] else {
+        return None;
+    };
+    Some(Error {
+        place: place_of(&**argument),
+        hint: Some(format!("`trim(CAST({argument} AS TEXT))` takes it as text")),
+        ..Error::usage(format!(
+            "`trim` takes text, and `{argument}` is {}",
+            type_name(ty)
+        ))
     })
 }
 

@@ -7,7 +7,7 @@ use datafusion::common::Column;
 use datafusion::sql::sqlparser::ast::{self, Expr, Spanned, Visitor};
 use tailrace_sql::walk::{first, walk};
 
-use super::arguments::of_arguments;
+use super::arguments::{of_arguments, of_signature};
 use super::clauses::{found_name, given_name, of_clause};
 use super::fields::{of_field, of_unnest};
 use super::operators::of_operator;
@@ -182,6 +182,7 @@ pub(super) fn refused(text: &str, sql: &str, has_lines: bool) -> Option<Error> {
                 .or_else(|| of_operator(text, &query))
                 .or_else(|| of_field(text, &query, has_lines))
                 .or_else(|| of_unnest(text, &query, sql))
+                .or_else(|| of_signature(text, &query))
         }
     }
 }

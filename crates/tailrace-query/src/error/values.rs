@@ -24,7 +24,8 @@ fn of_root(text: &str) -> Option<Error> {
 fn of_number(text: &str) -> Option<Error> {
     let (_, rest) = text.split_once("Can't cast value ")?;
     let (number, ty) = rest.split_once(" to type ")?;
-    let ty = ty.lines().next()?.trim();
+    // Parquet's reader says it within quotes.
+    let ty = ty.split(['\n', '"']).next()?.trim();
     let sql_type = match ty {
         "Int64" => "BIGINT",
         "Int32" => "INT",

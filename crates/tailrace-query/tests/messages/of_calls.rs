@@ -10,6 +10,20 @@ fn calls_say_which_argument_is_of_another_kind() {
         Some("k, "),
         "`string_to_array(CAST(k AS TEXT), ',')` takes it as text",
     );
+    for sql in [
+        "SELECT k FROM logs ORDER BY trim(k)",
+        "SELECT sum(k) OVER (PARTITION BY trim(k)) FROM logs",
+        "SELECT trim(k) FROM logs",
+    ] {
+        check(
+            sql,
+            "`trim` takes text, and `k` is int64",
+            Some("k)")
+                .filter(|_| !sql.contains("sum"))
+                .or(Some("k)) FROM")),
+            "`trim(CAST(k AS TEXT))` takes it as text",
+        );
+    }
     check(
         "SELECT split_part(k, ',', 1) FROM logs",
         "`split_part` takes text, and `k` is int64",

@@ -1,7 +1,8 @@
 //! Operators whose result or operands DataFusion gives the wrong type. A date and an interval are a date for it, which forgets hours. An unsigned
 //! number of 64 bits and a signed one are decimals, whose quotient is not whole, and the difference of two unsigned ones could not be negative.
 //! So the numbers of rows are signed from the start, as are counts. A float that is compared with a decimal would have 15 digits before and
-//! behind the point: it stays a float, unless it is a literal with so few.
+//! behind the point: it stays a float, unless it is written as a decimal (see [`super::written_decimal`]). And times of day of several units are
+//! not compared at all.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -12,7 +13,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::interval_times;
+use super::{interval_times, written_decimal};
 
 /// As many as an unsigned number of 64 bits has.
 const WIDE_DIGITS: u8 = 20;
@@ -56,13 +57,13 @@ impl ExprPlanner for Planner {
         let is_sum = matches!(op, Operator::Plus | Operator::Minus);
         let (left, right) = match (&of_left, &of_right) {
             (decimal, float) | (float, decimal)
-                if !is_sum
-                    && decimal.is_decimal()
-                    && float.is_floating()
-                    && !is_exact(decimal, left)
-                    && !is_exact(decimal, right) =>
+                if !is_sum && decimal.is_decimal() && float.is_floating() =>
             {
-                (float64(left), float64(right))
+                let written = written_decimal::sides((left, &of_left), (right, &of_right));
+                written.unwrap_or_else(|| (float64(left), float64(right)))
+            }
+            (one, other) if !is_sum && is_time(one) && is_time(other) && one != other => {
+                (clock_time(left), clock_time(right))
             }
             _ if !is_sum => return Ok(PlannerResult::Original(expr)),
             (DataType::Date32 | DataType::Date64, DataType::Interval(_)) if has_part(right) => {
@@ -171,25 +172,13 @@ fn time(date: &Expr) -> Expr {
     )
 }
 
-/// Whether this is a literal float that DataFusion makes the same decimal of: both have at most 15 digits behind the point, and it has as
-/// many before it.
-fn is_exact(decimal: &DataType, float: &Expr) -> bool {
-    let has_few = match decimal {
-        DataType::Decimal32(_, scale)
-        | DataType::Decimal64(_, scale)
-        | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => *scale <= 15,
-        _ => false,
-    };
-    match float {
-        Expr::Negative(float) => is_exact(decimal, float),
-        Expr::Literal(ScalarValue::Float64(Some(float)), _) => {
-            let text = float.abs().to_string();
-            let (whole, behind) = text.split_once('.').unwrap_or((&text, ""));
-            has_few && whole.len() <= 15 && behind.len() <= 15
-        }
-        _ => false,
-    }
+fn is_time(ty: &DataType) -> bool {
+    matches!(ty, DataType::Time32(_) | DataType::Time64(_))
+}
+
+/// In nanoseconds, which all times of day have.
+fn clock_time(time: &Expr) -> Expr {
+    cast(time.clone(), DataType::Time64(TimeUnit::Nanosecond))
 }
 
 fn float64(number: &Expr) -> Expr {

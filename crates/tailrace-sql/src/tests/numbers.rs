@@ -458,3 +458,20 @@ fn the_first_that_is_not_null_is_chosen() {
     let kept = "SELECT 1 AS v FROM logs WHERE coalesce(nullif('', ''), 'x') = 'x'";
     assert_eq!(run(kept, lines).len(), 1);
 }
+
+/// Beside a decimal a number with a point is the decimal that is written.
+#[test]
+fn decimals_are_compared_with_what_is_written() {
+    let lines = [r#"{"q":"548.44"}"#, r#"{"q":"548.45"}"#];
+    for (compared, expected) in [
+        ("q::decimal(12,2) = 548.44", "true false"),
+        ("q::decimal(12,2) <> 548.44", "false true"),
+        ("548.44 < q::decimal(12,2)", "false true"),
+        ("-(q::decimal(12,2)) >= -548.44", "true false"),
+        ("q::decimal(12,2) < 1e300", "true true"),
+        ("q::decimal(38,20) = 548.45", "false true"),
+        ("q::decimal(38,20) > 548.4400000000001", "false true"),
+    ] {
+        assert_eq!(values(compared, &lines), expected, "{compared}");
+    }
+}
