@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{
     Column, NullHandling, Result, ScalarValue, TableReference, UnnestOptions,
 };
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder};
 
 /// What the list is called before it is unnested.
 const LIST: &str = "unnested list";

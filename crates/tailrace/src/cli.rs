@@ -9,7 +9,7 @@ use tracing::error;
 
 use crate::diagnostics::{self, Severity};
 use crate::printed::{self, Printer};
-use crate::{inferred, logging};
+use crate::{inferred, logging, style};
 
 /// Which config to use; the same for every command that takes one.
 #[derive(Debug, Clone, Default, clap::Args)]
