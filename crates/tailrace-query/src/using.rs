@@ -31,7 +31,7 @@ pub(crate) fn written_stars(
     added: &Columns,
 ) -> Result<(), Error> {
     let mut natural = known.clone();
-    let _ = walk(query, &mut Withs(&mut natural));
+    let _ = walk(query, &mut WithClauses(&mut natural));
     let mut stars = Stars {
         known,
         natural,
@@ -43,9 +43,9 @@ pub(crate) fn written_stars(
 }
 
 /// Adds what WITH gives names to, where it names its columns; a name that means several tables is that of none.
-struct Withs<'c>(&'c mut Columns);
+struct WithClauses<'c>(&'c mut Columns);
 
-impl Visitor for Withs<'_> {
+impl Visitor for WithClauses<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
