@@ -1,7 +1,7 @@
 //! Operators whose result or operands DataFusion gives the wrong type. A date and an interval are a date for it, which forgets hours. An unsigned
 //! number of 64 bits and a signed one are decimals, whose quotient is not whole, and the difference of two unsigned ones could not be negative.
 //! So the numbers of rows are signed from the start, as are counts. A float that is compared with a decimal would have 15 digits before and
-//! behind the point: it stays a float, unless it is written as a decimal (see [`super::written_decimal`]). And times of day of several units are
+//! behind the point: it stays a float, unless it is written as a decimal (see [`written_decimal`](mod@super::written_decimal)). And times of day of several units are
 //! not compared at all.
 
 use arrow::datatypes::{DataType, TimeUnit};
