@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tailrace_testkit::{Answer, Collector, Record};
 
 use crate::support::{Bench, append, until};
@@ -194,4 +195,32 @@ fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
         .filter(|record| is_poison(record))
         .count();
     assert_eq!(refused, 0);
+}
+
+/// A limit on the size of files (`ulimit -f`) ends nothing: it is waited for, as for space.
+#[test]
+fn a_file_that_may_not_grow_is_waited_for() {
+    const COUNT: usize = 10_000;
+    let bench = Bench::new();
+    bench.config(
+        "pipelines:\n  app:\n    input: {type: file, include: ['$DIR/logs/*.log'], format: json}\n    batch: {max_wait: \
+         20ms}\n    output: {type: file, path: $DIR/out.ndjson}\n",
+    );
+    let agent = bench.start();
+    let limit = |bytes: Option<u64>| {
+        let pid = Pid::from_raw(agent.pid().try_into().unwrap());
+        let limit = Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        prlimit(pid, Resource::Fsize, limit).unwrap();
+    };
+    limit(Some(64 << 10));
+    append(&bench.log("app.log"), &lines(0..COUNT));
+    agent.says("cannot write to");
+    limit(None);
+    let out = bench.path("out.ndjson");
+    let written = || std::fs::read_to_string(&out).unwrap().lines().count();
+    until(|| written() == COUNT, || agent.own_log());
+    assert_eq!(agent.terminate().code(), Some(0));
 }
