@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use tailrace_frame::Piece;
+
 use crate::watermark::Slot;
 
 /// Where the records of a batch were read, for dead-letter entries, and when.
@@ -38,10 +40,23 @@ impl RecordLocations {
                 }
             };
             // A chain of partial lines may begin before the record that came first; then only its end is known well.
-            let from_base =
-                |offset: u64| u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX);
-            self.bytes.push((from_base(first), from_base(end)));
+            self.bytes
+                .push((from_base(first, base), from_base(end, base)));
         }
+        self.end_run();
+    }
+
+    /// [`RecordLocations::add`] for records of one piece each, all of this source.
+    pub(crate) fn add_lines(&mut self, slot: Slot, lines: &[Piece]) {
+        let Some(&Piece { start: base, .. }) = lines.first() else {
+            return;
+        };
+        self.runs.push((self.len()..self.len(), slot, base));
+        self.bytes.extend(
+            lines
+                .iter()
+                .map(|line| (from_base(line.start, base), from_base(line.end, base))),
+        );
         self.end_run();
     }
 
@@ -106,6 +121,12 @@ impl RecordLocations {
         let (first, end) = self.bytes.get(record as usize)?;
         Some((*slot, (base + u64::from(*first), base + u64::from(*end))))
     }
+}
+
+/// An offset as it is kept.
+#[inline]
+fn from_base(offset: u64, base: u64) -> u32 {
+    u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX)
 }
 
 /// What a run of records has in common with a part of the batch, counted from the part's first record.

@@ -7,6 +7,7 @@ mod for_whom;
 mod overflow;
 mod part;
 mod sources;
+mod spans;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tailrace_frame::{Framer, Frames, Piece, Stream};
+use tailrace_frame::{Framer, Frames, Stream};
 use tailrace_scan::{NewlineSearcher, Searched};
 
 use crate::delivery::credit::Reserved;
@@ -423,112 +424,5 @@ impl Framed {
         if stats.excluded_bytes > 0 {
             metrics.skipped(EXCLUDED, stats.excluded_bytes);
         }
-    }
-
-    /// Adds the run and the spans of what one push of a source framed.
-    fn add_spans(&mut self, source: &FramedSource, before: &FrameMark) {
-        let Framed {
-            frames,
-            spans,
-            parted,
-            locations,
-            replayed,
-            ..
-        } = self;
-        let records = before.records..frames.records.len();
-        let mut first = records
-            .start
-            .checked_sub(1)
-            .map_or(0, |last| frames.piece_ends[last]);
-        locations.add(
-            frames.piece_ends[records.clone()]
-                .iter()
-                .filter_map(|&end| {
-                    let pieces = &frames.pieces[first as usize..end as usize];
-                    first = end;
-                    let (last, before) = pieces.split_last()?;
-                    if !before.is_empty() {
-                        add_parted(parted, pieces);
-                    }
-                    for piece in before {
-                        extend_spans(spans, span_of(piece, 0));
-                    }
-                    extend_spans(spans, span_of(last, 1));
-                    let own = before.iter().find(|piece| piece.source == last.source);
-                    let start = own.unwrap_or(last).start;
-                    *replayed += u64::from(start < source.replay_to);
-                    Some((Slot(last.source), (start, last.end)))
-                }),
-        );
-        for skip in &frames.skips[before.skips..] {
-            let span = Span {
-                slot: Slot(skip.source),
-                start: skip.start,
-                end: skip.end,
-                records: 0,
-            };
-            extend_spans(spans, span);
-        }
-        if records.is_empty() {
-            return;
-        }
-        let index = |n: usize| u32::try_from(n).expect("records of a batch fit u32");
-        let records = index(records.start)..index(records.end);
-        match self.runs.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.facts, &source.facts.facts) => {
-                last.records.end = records.end
-            }
-            _ => self.runs.push(SourceRun {
-                records,
-                facts: Arc::clone(&source.facts.facts),
-            }),
-        }
-    }
-
-    /// Joins spans that touch, so that a batch of one file is one span.
-    fn merge_spans(&mut self) {
-        self.spans.retain(|span| span.start < span.end);
-        self.spans
-            .sort_unstable_by_key(|span| (span.slot, span.start));
-        let mut merged: Vec<Span> = Vec::with_capacity(self.spans.len().min(16));
-        for span in self.spans.drain(..) {
-            extend_spans(&mut merged, span);
-        }
-        self.spans = merged;
-    }
-}
-
-/// Adds a record of several pieces, in each source in which it has more than one.
-fn add_parted(parted: &mut Vec<Parted>, pieces: &[Piece]) {
-    let of_source = pieces.chunk_by(|a, b| a.source == b.source);
-    parted.extend(
-        of_source
-            .filter(|pieces| pieces.len() > 1)
-            .map(|pieces| Parted {
-                slot: Slot(pieces[0].source),
-                start: pieces[0].start,
-                end: pieces[pieces.len() - 1].end,
-            }),
-    );
-}
-
-/// The bytes of a piece, with which so many records end.
-fn span_of(piece: &Piece, records: u64) -> Span {
-    Span {
-        slot: Slot(piece.source),
-        start: piece.start,
-        end: piece.end,
-        records,
-    }
-}
-
-/// Extends the last span if this one continues it, else adds it.
-fn extend_spans(spans: &mut Vec<Span>, span: Span) {
-    match spans.last_mut() {
-        Some(last) if last.slot == span.slot && last.end == span.start => {
-            last.end = span.end;
-            last.records += span.records;
-        }
-        _ => spans.push(span),
     }
 }

@@ -9,6 +9,7 @@ use tailrace_inputs::checkpoint::Rest;
 use tailrace_model::json::Step;
 use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 
+use super::spans::extend_spans;
 use super::*;
 use crate::metrics::Metrics;
 use crate::process::transform::scan_records;
