@@ -237,5 +237,13 @@ mod tests {
             prop_assert_eq!(framed.add_lines(0..records.len(), 0), is_lines);
             prop_assert_eq!(framed.spans.is_empty(), !is_lines);
         }
+
+        #[test]
+        fn lines_of_two_sources_are_no_lines(other in 1_usize..9) {
+            let mut framed = framed(&vec![vec![(4, false)]; 9], 0);
+            framed.frames.pieces[other].source += 1;
+            prop_assert!(!framed.add_lines(0..9, 0));
+            prop_assert!(framed.spans.is_empty());
+        }
     }
 }
