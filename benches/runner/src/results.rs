@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
 
@@ -46,8 +47,14 @@ impl Csv {
     }
 }
 
-/// The commit, the processor and how many of its threads there are.
-pub(crate) fn machine(workspace: &Workspace) -> String {
+/// The commit, the processor and how many of its threads there are, as they were when this was first asked: results are
+/// files of the repository, and would make it look changed.
+pub(crate) fn machine(workspace: &Workspace) -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| look_at_machine(workspace))
+}
+
+fn look_at_machine(workspace: &Workspace) -> String {
     let commit = capture(&mut workspace.command("git", &["describe", "--always", "--dirty"]));
     let commit = commit.unwrap_or_else(|_| "no git".to_owned());
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
