@@ -35,7 +35,7 @@ use xtask::workspace::{Workspace, capture, on_path, run as execute};
 #[group(skip)]
 pub(crate) struct Args {
     /// Lines per file
-    #[arg(long, default_value_t = 3_000_000)]
+    #[arg(long, default_value_t = 1_000_000)]
     pub(super) lines: u64,
     /// Runs per case; medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]

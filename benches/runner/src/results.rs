@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
 
@@ -47,16 +46,30 @@ impl Csv {
     }
 }
 
-/// The commit, the processor and how many of its threads there are, as they were when this was first asked: results are
-/// files of the repository, and would make it look changed.
-pub(crate) fn machine(workspace: &Workspace) -> &'static str {
-    static MACHINE: OnceLock<String> = OnceLock::new();
-    MACHINE.get_or_init(|| look_at_machine(workspace))
+/// The commit, and whether anything differs from it but what publishing writes.
+fn commit(workspace: &Workspace) -> Result<String> {
+    let commit = capture(&mut workspace.command("git", &["describe", "--always"]))?;
+    let changes = [
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        ".",
+        ":!benches/results",
+        ":!docs",
+    ];
+    let changes = capture(&mut workspace.command("git", &changes))?;
+    let dirty = if changes.trim().is_empty() {
+        ""
+    } else {
+        "-dirty"
+    };
+    Ok(format!("{}{dirty}", commit.trim()))
 }
 
-fn look_at_machine(workspace: &Workspace) -> String {
-    let commit = capture(&mut workspace.command("git", &["describe", "--always", "--dirty"]));
-    let commit = commit.unwrap_or_else(|_| "no git".to_owned());
+/// The commit, the processor and how many of its threads there are.
+pub(crate) fn machine(workspace: &Workspace) -> String {
+    let commit = commit(workspace).unwrap_or_else(|_| "no git".to_owned());
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let models: Vec<&str> = cpus
         .lines()

@@ -123,7 +123,7 @@ fn publish_all(workspace: &Workspace, all: &[Measured]) -> Result<()> {
             publish(workspace, bench, &pivot(all, bench))?;
         }
     }
-    publish(workspace, "machine", machine(workspace))
+    publish(workspace, "machine", &machine(workspace))
 }
 
 /// The scan alone at its best: for this very machine, with link-time optimisation, in a directory of its own: nothing of it can be shared.
