@@ -12,7 +12,7 @@ use crate::bounds::Bounds;
 use crate::engine::Options;
 use crate::error::Error;
 use crate::input::Input;
-use crate::kind::{is_listed_input, is_parquet};
+use crate::kind::{check_compressed, is_listed_input, is_parquet};
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
 use crate::reader::{Once, Reader};
@@ -71,6 +71,7 @@ pub struct Key {
 pub fn describe(inputs: &[Input], threads: usize, notes: &Notes) -> Result<Description, Error> {
     let listed = |input: &&Input| is_parquet(input) || is_listed_input(input);
     if let Some(input) = inputs.iter().find(listed) {
+        check_compressed(&input.name())?;
         return Err(Error {
             hint: Some(format!(
                 "`tailrace query \"SELECT * FROM '{}' LIMIT 5\"` shows its columns",

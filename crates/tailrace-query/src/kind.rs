@@ -97,6 +97,20 @@ pub(crate) fn is_listed(path: &Path) -> bool {
     is_csv(name) || is_arrow(name)
 }
 
+/// A table of its own that is compressed, by its name, and cannot be read: why.
+///
+/// # Errors
+///
+/// It is one.
+pub(crate) fn check_compressed(name: &str) -> Result<(), Error> {
+    if !is_listed(Path::new(name)) || is_csv(name) || is_arrow(name) {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{name}: a compressed table cannot be read; decompress it first"
+    )))
+}
+
 /// Whether it is Arrow, by its name.
 pub(crate) fn is_arrow(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".arrow")

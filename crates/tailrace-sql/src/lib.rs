@@ -31,6 +31,7 @@ mod analyse;
 mod any_query;
 mod branch;
 mod needles;
+mod other_functions;
 mod plan;
 mod pushdown;
 mod query;
@@ -60,6 +61,7 @@ pub use mend::{
     EachExpr, SimplifiedApart, is_comparison, mend_functions, mending_planner, mending_rules,
     written_decimal,
 };
+pub use other_functions::{other_aggregate, other_function};
 pub use plan::planning_time;
 pub use pushdown::Pushdown;
 pub use query::Query;

@@ -1,5 +1,6 @@
 //! The command line: the commands, and the functions that run them.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -110,10 +111,24 @@ impl Command {
     }
 }
 
+/// A query may begin with a comment, `-- why`, which no option does: whitespace never stands in the name of one. A space before it says so.
+fn not_an_option(word: OsString) -> OsString {
+    let text = word.to_string_lossy();
+    let name = text.strip_prefix("--").map(|rest| rest.split('=').next());
+    match name.flatten() {
+        Some(name) if name.contains(char::is_whitespace) => {
+            let mut spaced = OsString::from(" ");
+            spaced.push(&word);
+            spaced
+        }
+        _ => word,
+    }
+}
+
 impl Cli {
     /// The command line of this process. Help, and an error in it, end the process here.
     pub fn of_process() -> Self {
-        let words: Vec<_> = std::env::args_os().collect();
+        let words: Vec<_> = std::env::args_os().map(not_an_option).collect();
         let color = style::of_command_line(words.iter().map(|it| it.to_string_lossy().into()));
         // A word that only looks like a command's name makes one too many.
         let may_be_asked = |name: &str| words.iter().any(|word| word == name);
@@ -189,6 +204,21 @@ impl Cli {
                 let written = page.render(&mut Stdout::lock());
                 Ok(written.context("standard output")?)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_an_option;
+
+    #[test]
+    fn a_comment_is_no_option() {
+        for query in ["-- all\nSELECT 1", "--all of them\nSELECT 1", "--\nSELECT 1"] {
+            assert_eq!(not_an_option(query.into()), *format!(" {query}"));
+        }
+        for word in ["--", "--file=a b", "--stats", "SELECT -- 1", "-n 1"] {
+            assert_eq!(not_an_option(word.into()), *word);
         }
     }
 }

@@ -106,17 +106,24 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let unexplained = print(out, lines, &ledger, &counts).context("stdout")?;
     let kept = args.dir.as_ref();
     let kept = kept.map_or(String::new(), |dir| format!("Kept in {}. ", dir.display()));
-    let next = "tailrace explain -c config/examples/pods-json.yaml";
-    writeln!(
-        out,
-        "\n{kept}Next: what the agent makes of that query\n\n    {}",
-        style::accent(next)
-    )
-    .context("stdout")?;
+    let (what, next) = next();
+    let next = style::accent(next);
+    writeln!(out, "\n{kept}Next: {what}\n\n    {next}").context("stdout")?;
     match unexplained {
         0 => Ok(()),
         n => Err(anyhow!("{n} records are unexplained; please report this as a bug").into()),
     }
+}
+
+/// What to look at after the demo: the query of an example, where this is a clone of the repository, else a config to begin with.
+fn next() -> (&'static str, &'static str) {
+    const EXAMPLE: &str = "config/examples/pods-json.yaml";
+    if Path::new(EXAMPLE).is_file() {
+        let explain = "tailrace explain -c config/examples/pods-json.yaml";
+        return ("what the agent makes of that query", explain);
+    }
+    let init = "tailrace init --preset laptop && tailrace explain -c tailrace.yaml";
+    ("a config to begin with, and what the agent makes of it", init)
 }
 
 /// Starts the agent with the config of the demo.

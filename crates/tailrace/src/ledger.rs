@@ -24,7 +24,7 @@ pub(crate) const SOURCES_MAX: usize = 10;
 /// Arguments of `tailrace ledger`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Admin endpoint of the running agent, as in `admin.listen`: `HOST:PORT` or `unix:/PATH`.
+    /// Admin endpoint of the running agent, as in `admin.listen`: `IP:PORT` or `unix:/PATH`.
     #[arg(long, value_name = "ADDRESS", env = "TAILRACE_ADMIN")]
     admin: AdminAddress,
     /// Show the files that are followed, or all files of a namespace or of a pod together.

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use tracing::field::Field;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::field::MakeExt as _;
@@ -111,9 +111,35 @@ impl Write for UnwaitedStderr {
     }
 }
 
+/// What a level may be called.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// The filter takes a word that is no level for the name of a module, whose events alone are then written: `warning` would silence the
+/// agent. So such a word is refused here; a module stands before a level.
+fn check_levels(text: &str) -> anyhow::Result<()> {
+    let words = text.split(',').map(str::trim);
+    let word = words
+        .filter(|word| !word.is_empty() && !word.contains(['=', '[']))
+        .find(|word| word.parse::<LevelFilter>().is_err());
+    let Some(word) = word else {
+        return Ok(());
+    };
+    let lower = word.to_lowercase();
+    let begins = |level: &&&str| lower.starts_with(**level) || level.starts_with(&lower);
+    let alike = LEVELS.iter().find(begins).map(|level| (*level).to_owned());
+    let alike = alike.or_else(|| tailrace_sql::nearest(&lower, LEVELS.into_iter()));
+    let meant = alike.map_or_else(String::new, |level| format!("did you mean `{level}`? "));
+    bail!(
+        "`{}` is no log level; {meant}The levels are {}, and that of one module is written `tailrace_inputs=debug`",
+        printed::shown(word),
+        LEVELS.join(", ")
+    )
+}
+
 /// The filter that a person asks for. What the clients of object stores say of each retry is a detail here, which is left out unless
 /// it is asked for.
 fn parse_filter(text: &str) -> anyhow::Result<EnvFilter> {
+    check_levels(text)?;
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
         .parse(text)

@@ -111,6 +111,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     {
         return Err(Failure::Usage("`-` is named more than once".to_owned()));
     }
+    if !args.follow {
+        check_files(&inputs)?;
+    }
     std::thread::scope(|scope| {
         let work = move || {
             let runtime = runtime(None).context("the threads of the query cannot be started")?;
@@ -141,6 +144,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Err(anyhow!("the query was given up: this is a fault of tailrace").into())
         })
     })
+}
+
+/// Files that are named must be there, also where the query does not read them. Of those that are followed some come later.
+fn check_files(inputs: &[Input]) -> anyhow::Result<()> {
+    for input in inputs {
+        if let Input::File(path) = input {
+            let found = fs::metadata(path).map(drop);
+            found.with_context(|| format!("{}: cannot be read", printed::path(path)))?;
+        }
+    }
+    Ok(())
 }
 
 /// What is asked for.

@@ -11,7 +11,7 @@ use crate::cli::Failure;
 /// Arguments of `tailrace ready`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Admin endpoint of the running agent, as in `admin.listen`: `HOST:PORT` or `unix:/PATH`.
+    /// Admin endpoint of the running agent, as in `admin.listen`: `IP:PORT` or `unix:/PATH`.
     #[arg(long, value_name = "ADDRESS", env = "TAILRACE_ADMIN")]
     admin: AdminAddress,
 }

@@ -37,7 +37,7 @@ const TOKEN_BYTES_MAX: usize = 4096;
 /// Arguments of `tailrace top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Admin endpoint of the running agent, as in `admin.listen`: `HOST:PORT` or `unix:/PATH`.
+    /// Admin endpoint of the running agent, as in `admin.listen`: `IP:PORT` or `unix:/PATH`.
     #[arg(long, value_name = "ADDRESS", env = "TAILRACE_ADMIN")]
     admin: AdminAddress,
     /// A file with the token of `admin.token`, for an agent on another machine.

@@ -11,7 +11,7 @@ use crate::error::{Error, word_in};
 use crate::expand::expand;
 use crate::follow::Followed;
 use crate::input::Input;
-use crate::kind::{Kind, is_arrow, is_csv, is_listed, is_listed_input, is_parquet};
+use crate::kind::{Kind, check_compressed, is_arrow, is_csv, is_listed, is_listed_input, is_parquet};
 use crate::parquet_table::ParquetTable;
 use crate::sample::{Column, Reach, key_column, reserved_column, sample};
 use crate::store::Store;
@@ -50,6 +50,7 @@ impl Engine {
                 });
             }
             if let Some(input) = inputs.iter().find(|input| is_listed_input(input)) {
+                check_compressed(&input.name())?;
                 return Err(Error {
                     hint: Some(format!("FROM '{}' is a table of its own", input.name())),
                     ..Error::usage(format!("{} holds no lines of a log", input.name()))
@@ -63,11 +64,7 @@ impl Engine {
                 return Err(no_table(sql, &name, table.schema().is_some()));
             }
             if is_listed(Path::new(path)) {
-                if !is_csv(path) && !is_arrow(path) {
-                    return Err(Error::usage(format!(
-                        "{path}: a compressed table cannot be read; decompress it first"
-                    )));
-                }
+                check_compressed(path)?;
                 return self.add_listed(path, expand(&[path.to_owned()]).map_err(failed)?);
             }
             let words = vec![path.to_owned()];

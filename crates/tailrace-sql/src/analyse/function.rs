@@ -12,6 +12,7 @@ use super::literals::is_constant;
 use super::peers::Joined;
 use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
+use crate::other_functions::other_function;
 use crate::session::Function as Known;
 use crate::signature::{self, Arguments};
 use crate::types::Type;
@@ -47,9 +48,10 @@ impl Analysis<'_> {
                 return Err(error.with_hint("a query sees one record at a time"));
             }
             Known::Unknown(nearest) => {
-                let hint = match nearest {
-                    Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => {
+                let hint = match (other_function(&name), nearest) {
+                    (Some(instead), _) => format!("write `{instead}`"),
+                    (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+                    (None, None) => {
                         "the functions are DataFusion's scalar functions and json_get and its kin"
                             .to_owned()
                     }

@@ -94,6 +94,7 @@ const REFUSED: &[&str] = &[
     "SELECT a FROM logs FOR UPDATE",
     "VALUES (1)",
     "SELECT input_file_name() AS x FROM logs",
+    "SELECT a FROM logs WHERE strftime(a, '%Y') = '2026'",
     "SELECT timestamp + 1 AS x FROM logs",
     "SELECT a AS b, 'x'::bigint AS c FROM logs",
     "SELECT a, lower(b) AS c FROM logs\nWHERE timestamp = 'noon'",

@@ -113,6 +113,23 @@ fn directives_choose_levels_per_module() {
     assert!(error.to_string().contains("not=a=filter"), "{error}");
 }
 
+#[test]
+fn a_word_that_is_no_level_is_refused() {
+    for (text, meant) in [
+        ("warning", "did you mean `warn`?"),
+        ("info,WARNING", "did you mean `warn`?"),
+        ("err", "did you mean `error`?"),
+        ("tarce", "did you mean `trace`?"),
+        ("tailrace_inputs", "is no log level; The levels are"),
+    ] {
+        let error = parse_filter(text).unwrap_err().to_string();
+        assert!(error.contains(meant), "{text}: {error}");
+    }
+    for text in ["", " ", "INFO", "3", "off", "info, tailrace_inputs=debug", "[span]=debug"] {
+        assert!(parse_filter(text).is_ok(), "{text}");
+    }
+}
+
 /// A name that would clear the screen, forge a line and turn the direction of writing.
 const HOSTILE: &str = "a\n2026-01-01T00:00:00Z ERROR forged\r\u{1b}[2J\u{9b}31m\u{202e}\u{2028}";
 

@@ -1,5 +1,6 @@
 //! The prompt of `tailrace query` without a query: one engine, and a query after the other.
 
+mod anew;
 mod history;
 mod interrupts;
 mod statement;
@@ -77,6 +78,7 @@ pub(super) fn run(session: &Session<'_>, runtime: &Runtime) -> Result<(), Failur
         if !text.is_empty() {
             history::add(&mut editor, history.as_deref(), text);
         }
+        let mut interrupted = false;
         let answered = match statement(text) {
             Statement::Nothing => Ok(()),
             Statement::Quit => return Ok(()),
@@ -92,12 +94,17 @@ pub(super) fn run(session: &Session<'_>, runtime: &Runtime) -> Result<(), Failur
                     biased;
                     () = interrupts.next() => {
                         let note = writeln!(Printer::stderr(), "note: the query was interrupted");
-                        Ok(note.context("stderr")?)
+                        note.context("stderr")?;
+                        interrupted = true;
+                        Ok(())
                     }
                     answered = session.answer(sql) => answered,
                 }
             }),
         };
+        if interrupted {
+            anew::begin_if_busy(&session.temporary())?;
+        }
         match answered {
             Ok(()) => {}
             Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),

@@ -42,8 +42,11 @@ fn exit_codes_say_whose_fault_it_is() {
     let file = bench.path("a.log");
     fs::write(&file, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
     let file = file.to_str().unwrap();
-    let cases: [(&[&str], i32); 9] = [
+    let cases: [(&[&str], i32); 11] = [
         (&["SELECT n FROM logs", file], 0),
+        (&["-- of all\nSELECT n FROM logs", file], 0),
+        // A file is named that the query does not read.
+        (&["SELECT 1", "/no/such/file"], 1),
         (&["SELECT m FROM logs", file], 2),
         (&["SELECT n FRM logs", file], 2),
         (&["SELECT 1; SELECT 2", file], 2),

@@ -87,6 +87,23 @@ fn an_interrupt_ends_the_query_and_not_the_session() {
 }
 
 #[test]
+fn a_query_that_does_not_stop_keeps_no_other_waiting() {
+    let bench = bench();
+    let (mut terminal, mut child) = prompt(&bench);
+    terminal.write(
+        "SELECT count(*) FROM generate_series(1, 9000000) a(x), generate_series(1, 9000000) b(y) WHERE x * y < 0;\r",
+    );
+    terminal.until(" rows");
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    ask(&mut terminal, "", "the query was interrupted");
+    let shown = ask(&mut terminal, "SELECT 40 + 2 AS answer, sum(n) AS n FROM logs;\r", "4498500");
+    assert!(shown.contains("42"), "{shown:?}");
+    terminal.write("\u{4}");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn without_a_terminal_there_is_no_prompt() {
     let bench = bench();
     let file = bench.path("a.log");

@@ -117,6 +117,18 @@ fn by_level() -> Chart {
 }
 
 #[test]
+fn columns_begin_at_zero() {
+    for (values, zero_is_lowest) in [([950.0, 1000.0], true), ([-950.0, -1000.0], false)] {
+        let values = floats(values.map(Some).to_vec());
+        let drawn = drawn(&chart(vec![("t", minutes([0, 1])), ("ms", values)]));
+        let labels = drawn.lines().filter_map(|line| line.split_once(" ┤"));
+        let labels: Vec<_> = labels.map(|(label, _)| label.trim()).collect();
+        let zero = if zero_is_lowest { labels.last() } else { labels.first() };
+        assert_eq!(zero, Some(&"0"), "{drawn}");
+    }
+}
+
+#[test]
 fn numbers_over_a_time_are_columns() {
     insta::assert_snapshot!(drawn(&by_minute()));
 }

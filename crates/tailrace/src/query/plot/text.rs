@@ -48,7 +48,8 @@ fn panels(chart: &Chart, width: usize) -> Vec<String> {
     };
     let axis_of = |series: &Series| {
         let (min, max) = range_of(chart, series);
-        let ticks = ticks::numbers(min, max, rows / 3);
+        // The area of a column says how large a value is, so it begins at zero.
+        let ticks = ticks::numbers(min.min(0.0), max.max(0.0), rows / 3);
         let labels = ticks::labels(&ticks);
         (ticks, labels)
     };
