@@ -1,6 +1,7 @@
 //! The inputs that words name: paths, globs, directories and URLs.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,15 +14,19 @@ use crate::store::list::{has_wildcard, literal_prefix};
 use crate::store::object::Object;
 use crate::store::{self, Store};
 
-/// The inputs that words of a command line name: `-`, files, globs as those of the agent's inputs, directories, of which each
+/// The inputs that words of a command line name, in whatever bytes: `-`, files, globs as those of the agent's inputs, directories, of which each
 /// file is taken, and objects by their URL. A file that is named twice, also by a link, is one input.
 ///
 /// # Errors
 ///
 /// A directory cannot be listed, a store does not answer, or a glob is wrong or matches nothing.
-pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
+pub fn expand<W: AsRef<OsStr>>(words: &[W]) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for word in words {
+        let Some(word) = word.as_ref().to_str() else {
+            inputs.extend(of_bytes(word.as_ref())?);
+            continue;
+        };
         let word = word.strip_prefix("file://").unwrap_or(word);
         let path = Path::new(word);
         if word == "-" {
@@ -55,6 +60,17 @@ pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
         },
     });
     Ok(inputs)
+}
+
+/// A file whose name is no text, which the shell has found: a glob or a URL would be one.
+fn of_bytes(word: &OsStr) -> anyhow::Result<Vec<Input>> {
+    let path = Path::new(word);
+    let name = path.to_string_lossy();
+    ensure!(
+        !path.is_dir(),
+        "{name}: a directory whose name is not UTF-8 cannot be listed: name its files"
+    );
+    tables(vec![path.to_owned()], &name, path.parent().unwrap_or(path))
 }
 
 /// Globs of the files that words of a command line name, now and later.

@@ -10,6 +10,7 @@ mod progress;
 mod prompt;
 mod session;
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,10 +35,10 @@ pub(crate) struct Args {
     /// The query. Without one a prompt opens in a terminal, for queries of the files that are named; with `--file`, it is the
     /// first of the files
     #[arg(value_name = "SQL")]
-    sql: Option<String>,
+    sql: Option<OsString>,
     /// The files that are the table `logs`: paths, globs, directories, or `-` for standard input
     #[arg(value_name = "FILE")]
-    files: Vec<String>,
+    files: Vec<OsString>,
     /// Read the query from this file
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
@@ -162,7 +163,7 @@ struct Asked {
     /// The query. `None`: those that are written at the prompt.
     sql: Option<String>,
     /// What names the files of `logs`.
-    files: Vec<String>,
+    files: Vec<OsString>,
 }
 
 impl Args {
@@ -186,6 +187,9 @@ impl Args {
         let usage = "`tailrace query 'SELECT * FROM logs' FILE`";
         match &self.sql {
             Some(sql) if !names_files(sql) => {
+                let Some(sql) = sql.to_str() else {
+                    return refused("the query is not UTF-8".to_owned());
+                };
                 let is_query = !self.files.is_empty() || sql.contains(char::is_whitespace);
                 if !is_query {
                     let sql = printed::shown(sql);
@@ -194,12 +198,12 @@ impl Args {
                     ));
                 }
                 Ok(Asked {
-                    sql: Some(sql.clone()),
+                    sql: Some(sql.to_owned()),
                     files: self.files.clone(),
                 })
             }
             Some(file) if !prompt::is_possible() => {
-                let file = printed::shown(file);
+                let file = printed::path(Path::new(file));
                 refused(format!(
                     "`{file}` is a file, and the query comes first: {usage}. Without a query a prompt opens in a terminal, and this is none"
                 ))
@@ -225,9 +229,10 @@ impl Args {
 }
 
 /// Whether a word is no query but names files.
-fn names_files(word: &str) -> bool {
-    let is_glob = word.contains(['*', '?', '[', '{']) && !word.contains(char::is_whitespace);
-    Path::new(word).exists() || (is_glob && expand(&[word.to_owned()]).is_ok())
+fn names_files(word: &OsStr) -> bool {
+    let text = word.to_str().unwrap_or_default();
+    let is_glob = text.contains(['*', '?', '[', '{']) && !text.contains(char::is_whitespace);
+    Path::new(word).exists() || (is_glob && expand(&[word]).is_ok())
 }
 
 /// How a query that was refused or failed ends the command.

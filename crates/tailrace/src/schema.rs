@@ -1,5 +1,6 @@
 //! `tailrace schema`: the keys of log files, with the kinds of their values.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::thread;
 
@@ -23,7 +24,7 @@ use crate::{printed, style};
 pub(crate) struct Args {
     /// The files: paths, globs, directories, or `-` for standard input. All of their records are read
     #[arg(value_name = "FILE", required = true)]
-    files: Vec<String>,
+    files: Vec<OsString>,
     /// How the columns are printed
     #[arg(short, long, value_name = "HOW", value_enum, default_value_t = How::Table)]
     output: How,

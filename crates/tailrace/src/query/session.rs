@@ -1,6 +1,8 @@
 //! The queries of one command: the engine that answers them, and how each result is printed.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -32,16 +34,17 @@ impl<'a> Session<'a> {
     /// The options contradict each other.
     pub(super) fn new(
         args: &'a Args,
-        files: &[String],
+        files: &[OsString],
         inputs: Vec<Input>,
     ) -> Result<Session<'a>, Failure> {
         let archive = archive(args)?;
+        let follow = args.follow.then(|| texts(files)).transpose()?;
         let memory_bytes = args.memory_limit.unwrap_or_else(half_of_memory);
         let engine = Engine::new(Options {
             columns: args.columns.iter().flat_map(|it| it.0.clone()).collect(),
             bounds: args.bounds.bounds()?,
             rows_max: args.rows,
-            follow: args.follow.then(|| files.to_vec()),
+            follow,
             archive: archive.clone(),
             memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX),
             ..Options::default()
@@ -233,6 +236,19 @@ impl<'a> Session<'a> {
             _ => self.args.plot.then_some(Canvas::Text),
         }
     }
+}
+
+/// The names of files that are followed, which later files are compared with.
+fn texts(files: &[OsString]) -> Result<Vec<String>, Failure> {
+    let text = |file: &OsString| {
+        file.to_str().map(str::to_owned).ok_or_else(|| {
+            Failure::Usage(format!(
+                "{}: its name is not UTF-8, so it cannot be followed",
+                printed::path(Path::new(file))
+            ))
+        })
+    };
+    files.iter().map(text).collect()
 }
 
 /// Where the rows are kept, if that is asked for.

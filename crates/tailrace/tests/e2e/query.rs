@@ -1,7 +1,9 @@
 //! `tailrace query`: exit codes, forms of results, pipes and memory.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -88,6 +90,23 @@ fn exit_codes_say_whose_fault_it_is() {
     );
     let deep = format!("SELECT {}1{} FROM logs", "(".repeat(5000), ")".repeat(5000));
     assert_eq!(query(&[&deep, file]).status.code(), Some(2));
+}
+
+#[test]
+fn names_that_are_no_text_are_those_of_files() {
+    let bench = Bench::new();
+    let file = bench.path("a.log").into_os_string().into_vec();
+    let file = OsString::from_vec([&file[..], b"\xff"].concat());
+    fs::write(&file, "{\"n\":1}\n").unwrap();
+    for arguments in [&["query", "SELECT n FROM logs"][..], &["schema"]] {
+        let output = tailrace().args(arguments).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains('1'), "{arguments:?}");
+    }
+    let mut command = tailrace();
+    let output = command.args(["query", "-f", "SELECT n FROM logs"]).arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not UTF-8"), "{}", text(&output.stderr));
 }
 
 #[test]
