@@ -22,6 +22,7 @@ use crate::config::{Config, Content, Format};
 use crate::frames::{Flags, Frames, SkipReason};
 use crate::multiline::join::{Chunk, Joins};
 use crate::text::{cut_length, emptied, is_overlong, nuls_before};
+pub use lines::ENVELOPE_BYTES_MAX;
 use runs::Push;
 
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.

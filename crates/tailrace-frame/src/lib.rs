@@ -29,6 +29,6 @@ mod stamp;
 mod text;
 
 pub use config::{Config, Content, Format};
-pub use framer::Framer;
+pub use framer::{ENVELOPE_BYTES_MAX, Framer};
 pub use frames::{Flags, Frames, Piece, Record, SIDE, Skip, SkipReason, Stats, Stream};
 pub use multiline::{Multiline, Preset};

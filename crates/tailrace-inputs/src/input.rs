@@ -167,7 +167,7 @@ pub trait Input: Send {
         false
     }
 
-    /// All but the last so many bytes that were read of a source are acknowledged.
+    /// All but the last so many bytes that were read of a source are acknowledged by every output that may need them.
     fn acknowledge(&mut self, source: SourceId, unacked_bytes: u64) {
         let _ = (source, unacked_bytes);
     }

@@ -1,8 +1,12 @@
 //! Lines to standard output, or to any writer. It never formats them.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use tailrace_otlp::{ConsoleEncoding, Encoding, NdjsonEncoding};
 use tailrace_schema::section::Section;
 
@@ -55,7 +59,7 @@ impl Output for StdoutOutput {
     }
 
     fn open(&self) -> Result<Opened, Error> {
-        Ok(Opened::in_order(Writer::to(std::io::stdout())))
+        Ok(Opened::in_order(Writer::to(Unbuffered)))
     }
 
     fn is_ordered(&self) -> bool {
@@ -63,27 +67,89 @@ impl Output for StdoutOutput {
     }
 }
 
-/// Writes payloads one after the other and flushes after each. A reader that went away does not come back.
-struct Writer {
-    to: Arc<Mutex<dyn Write + Send>>,
+/// The standard output without a buffer, so that it is known what was written when a write fails.
+struct Unbuffered;
+
+impl Write for Unbuffered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stdout = io::stdout();
+        loop {
+            match rustix::io::write(stdout.as_fd(), bytes) {
+                // The other end may have said that nobody waits on this pipe.
+                Err(Errno::AGAIN) => {
+                    rustix::event::poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None)?;
+                }
+                written => return Ok(written?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-impl Writer {
-    fn to(writer: impl Write + Send + 'static) -> Writer {
+/// Writes payloads one after the other. A reader that went away does not come back.
+struct Writer<W> {
+    lines: Arc<Mutex<Lines<W>>>,
+}
+
+impl<W: Write> Writer<W> {
+    fn to(to: W) -> Writer<W> {
+        let begun = Bytes::new();
         Writer {
-            to: Arc::new(Mutex::new(writer)),
+            lines: Arc::new(Mutex::new(Lines { to, begun })),
         }
     }
 }
 
-impl Transport for Writer {
+/// Whole lines, also after a write that failed in the middle of one, as on a full disk.
+struct Lines<W> {
+    to: W,
+    /// What was written of a payload that was not written to its end.
+    begun: Bytes,
+}
+
+impl<W: Write> Lines<W> {
+    /// Writes a payload, or goes on with it.
+    fn write(&mut self, payload: &Bytes) -> io::Result<()> {
+        if !payload.starts_with(&self.begun) {
+            // Another one: it begins on a line of its own.
+            let end = Bytes::from_static(b"\n");
+            while self.begun.last().is_some_and(|last| *last != b'\n') {
+                if self.write_some(&end)? == end.len() {
+                    self.begun = end.clone();
+                }
+            }
+            self.begun.clear();
+        }
+        let mut written = self.begun.len();
+        while written < payload.len() {
+            written += self.write_some(&payload[written..])?;
+            self.begun = payload.slice(..written);
+        }
+        self.begun.clear();
+        self.to.flush()
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.to.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                written => return written,
+            }
+        }
+    }
+}
+
+impl<W: Write + Send + 'static> Transport for Writer<W> {
     fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a> {
-        let (to, bytes) = (Arc::clone(&self.to), payload.bytes.clone());
+        let (lines, bytes) = (Arc::clone(&self.lines), payload.bytes.clone());
         Box::pin(async move {
             let written = tokio::task::spawn_blocking(move || {
-                let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
-                to.write_all(&bytes)?;
-                to.flush()
+                let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+                lines.write(&bytes)
             });
             let outcome = match written.await {
                 Ok(Ok(())) => WRITTEN,
@@ -91,7 +157,7 @@ impl Transport for Writer {
                     reason: "nobody reads the standard output any more".to_owned(),
                 },
                 Ok(Err(error)) => failed("standard output", &error),
-                Err(stopped) => failed("standard output", &std::io::Error::other(stopped)),
+                Err(stopped) => failed("standard output", &io::Error::other(stopped)),
             };
             outcome.into()
         })
@@ -115,14 +181,25 @@ mod tests {
 
     use tailrace_otlp::Compression;
 
-    use super::{WRITTEN, Writer};
+    use super::{Lines, WRITTEN, Writer};
     use crate::delivery::{Outcome, Payload, RetryCause, Transport};
 
-    /// Fails as scripted, then keeps what is written to it.
-    #[derive(Clone, Default)]
+    /// Fails as scripted, then keeps what is written to it; at most `room` bytes at once.
+    #[derive(Clone)]
     struct Pipe {
         failures: Arc<Mutex<Vec<io::ErrorKind>>>,
         written: Arc<Mutex<Vec<u8>>>,
+        room: usize,
+    }
+
+    impl Default for Pipe {
+        fn default() -> Pipe {
+            Pipe {
+                failures: Arc::default(),
+                written: Arc::default(),
+                room: usize::MAX,
+            }
+        }
     }
 
     impl Write for Pipe {
@@ -130,6 +207,7 @@ mod tests {
             if let Some(kind) = self.failures.lock().unwrap().pop() {
                 return Err(kind.into());
             }
+            let bytes = &bytes[..bytes.len().min(self.room)];
             self.written.lock().unwrap().write(bytes)
         }
 
@@ -170,5 +248,34 @@ mod tests {
         assert!(matches!(closed, Outcome::Closed { .. }), "{closed:?}");
         assert_eq!(output.attempt(&payload).await.outcome, WRITTEN);
         assert_eq!(*pipe.written.lock().unwrap(), b"{\"a\":1}\n");
+    }
+
+    #[test]
+    fn a_write_that_fails_in_a_line_tears_none() {
+        let (first, other) = (Bytes::from_static(b"{\"a\":1}\n"), Bytes::from_static(b"{\"b\":2}\n"));
+        let pipe = Pipe {
+            room: 3,
+            ..Pipe::default()
+        };
+        let mut lines = Lines {
+            to: pipe.clone(),
+            begun: Bytes::new(),
+        };
+        let fail = || pipe.failures.lock().unwrap().push(io::ErrorKind::StorageFull);
+        // Three bytes pass, then the disk is full.
+        let mut failing = |lines: &mut Lines<Pipe>, payload: &Bytes| {
+            let room = lines.to.room;
+            lines.write_some(&payload[..room]).unwrap();
+            lines.begun = payload.slice(..room);
+            fail();
+            lines.write(payload).unwrap_err();
+        };
+        failing(&mut lines, &first);
+        lines.write(&first).unwrap();
+        assert_eq!(*pipe.written.lock().unwrap(), *first, "it goes on where it failed");
+        pipe.written.lock().unwrap().clear();
+        failing(&mut lines, &first);
+        lines.write(&other).unwrap();
+        assert_eq!(*pipe.written.lock().unwrap(), b"{\"a\n{\"b\":2}\n");
     }
 }

@@ -365,8 +365,7 @@ impl Writer {
         let name = &pipeline.plan.name;
         let state = self.store.checkpoint.pipeline_mut(name);
         state.begin(&output_names(&pipeline.plan));
-        let (departed, retired) = pipeline.tracker.take_departed();
-        let marks = pipeline.tracker.take_marks();
+        let (departed, retired, marks) = pipeline.tracker.take_changes();
         let unseen = pipeline.tracker.take_unseen();
         for (id, generation) in retired {
             report_unfinished(&pipeline.plan, state, (id, generation));

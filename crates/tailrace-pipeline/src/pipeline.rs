@@ -193,7 +193,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         batch_bytes_max: usize::try_from(bounds.batch_bytes_max).unwrap_or(usize::MAX),
         safe_mode: Arc::clone(around.safe_mode),
         batch_wait_max: plan.config.batch.max_wait,
-        replay_bytes_max: plan.config.limits.replay,
+        replay_bytes_max: replay_bytes_max(&plan),
         id: around.id,
         jobs: Arc::clone(around.jobs),
         stored: Mutex::default(),
@@ -370,7 +370,8 @@ impl Pipeline {
 
     /// What became of its bytes and records so far.
     pub(crate) fn ledger(&self) -> PipelineLedger {
-        let catch_ups = self.catch_ups.iter().flatten();
+        // The inputs of an output share its credit.
+        let catch_ups = self.catch_ups.iter().filter_map(|inputs| inputs.first());
         let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
         PipelineLedger::of(&self.metrics, self.credit.used() + catching_up)
     }
@@ -393,6 +394,17 @@ impl Pipeline {
         open.seal(0);
         self.waiting.note_progress();
     }
+}
+
+/// How far reading may be ahead of the outputs in a file. It has room for what is held of a record, half of `limits.replay` at most, and
+/// for a line without its end: else the file would wait for what only its next bytes bring.
+fn replay_bytes_max(plan: &PipelinePlan) -> u64 {
+    let records = plan.config.inputs.iter().map(|input| input.records());
+    let longest = records.map(|it| it.max_record_bytes).max().unwrap_or(0);
+    // And the end of a line, and one byte more.
+    let line = longest + tailrace_frame::ENVELOPE_BYTES_MAX as u64 + 3;
+    let replay = plan.config.limits.replay;
+    replay.max(replay / 2 + line)
 }
 
 /// Opens the inputs. What an earlier run left of a source goes to the input with the best claim to it, or to the first one

@@ -10,7 +10,7 @@ use crate::{cri, docker};
 
 /// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
 /// cuts at 16 KiB, which escapes make 96 KiB at most, so that none of its lines is ever cut here.
-const ENVELOPE_BYTES_MAX: usize = 128 << 10;
+pub const ENVELOPE_BYTES_MAX: usize = 128 << 10;
 
 /// What a line carries, and what its envelope says.
 struct Payload<'a> {

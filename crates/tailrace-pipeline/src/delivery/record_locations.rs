@@ -13,8 +13,9 @@ pub(crate) struct RecordLocations {
     pub(crate) read_at: Option<Instant>,
     /// Records of one source, and the offset that its bytes are counted from.
     runs: Vec<(Range<u32>, Slot, u64)>,
-    /// Per record: its first byte and the one behind its last, from its run's offset.
-    bytes: Vec<(u32, u32)>,
+    /// Per record: its first byte and the one behind its last, from its run's offset; before it where a record was held, for
+    /// more of it might have come, while later ones were given out.
+    bytes: Vec<(i32, i32)>,
 }
 
 impl RecordLocations {
@@ -39,7 +40,6 @@ impl RecordLocations {
                     first
                 }
             };
-            // A chain of partial lines may begin before the record that came first; then only its end is known well.
             self.bytes
                 .push((from_base(first, base), from_base(end, base)));
         }
@@ -72,10 +72,7 @@ impl RecordLocations {
     pub(crate) fn ends(&self) -> impl Iterator<Item = (Slot, impl Iterator<Item = u64>)> {
         self.runs.iter().map(|(records, slot, base)| {
             let bytes = &self.bytes[records.start as usize..records.end as usize];
-            (
-                *slot,
-                bytes.iter().map(move |(_, end)| base + u64::from(*end)),
-            )
+            (*slot, bytes.iter().map(move |(_, end)| offset(*base, *end)))
         })
     }
 
@@ -96,12 +93,15 @@ impl RecordLocations {
         }
     }
 
-    /// Which records each source gave, in order, and the bytes of the first one and up to the last one's end.
+    /// Which records each source gave, in order, and the bytes from the first to the last of them, in the order of the file.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (Range<u32>, Slot, (u64, u64))> {
         self.runs.iter().filter_map(|(records, slot, base)| {
-            let (first, _) = self.bytes.get(records.start as usize)?;
-            let (_, end) = self.bytes.get(records.end.checked_sub(1)? as usize)?;
-            let bytes = (base + u64::from(*first), base + u64::from(*end));
+            let bytes = self
+                .bytes
+                .get(records.start as usize..records.end as usize)?;
+            let first = bytes.iter().map(|(first, _)| *first).min()?;
+            let end = bytes.iter().map(|(_, end)| *end).max()?;
+            let bytes = (offset(*base, first), offset(*base, end));
             Some((records.clone(), *slot, bytes))
         })
     }
@@ -119,18 +119,58 @@ impl RecordLocations {
     pub(crate) fn of(&self, record: u32) -> Option<(Slot, (u64, u64))> {
         let (_, slot, base) = self.runs.iter().find(|(run, ..)| run.contains(&record))?;
         let (first, end) = self.bytes.get(record as usize)?;
-        Some((*slot, (base + u64::from(*first), base + u64::from(*end))))
+        Some((*slot, (offset(*base, *first), offset(*base, *end))))
     }
 }
 
-/// An offset as it is kept.
+/// An offset as it is kept. Records of one batch are never two gigabytes apart.
 #[inline]
-fn from_base(offset: u64, base: u64) -> u32 {
-    u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX)
+fn from_base(offset: u64, base: u64) -> i32 {
+    let apart = offset.wrapping_sub(base) as i64;
+    apart.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
+/// The offset that is kept so.
+fn offset(base: u64, apart: i32) -> u64 {
+    base.saturating_add_signed(apart.into())
 }
 
 /// What a run of records has in common with a part of the batch, counted from the part's first record.
 pub(crate) fn common(run: &Range<u32>, part: &Range<u32>) -> Option<Range<u32>> {
     let (start, end) = (run.start.max(part.start), run.end.min(part.end));
     (start < end).then(|| start - part.start..end - part.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    proptest! {
+        /// In any order, as where a record of one stream is held while those of the other go on.
+        #[test]
+        fn records_are_where_they_were_read(
+            records in prop::collection::vec((0_u32..3, 0_u64..1000, 1_u64..50), 1..40),
+            base in prop_oneof![Just(0), Just(u64::from(u32::MAX) * 3)],
+            pushes in 1_usize..9,
+        ) {
+            let place = |&(slot, start, bytes): &(u32, u64, u64)| (Slot(slot), (base + start, base + start + bytes));
+            let mut locations = RecordLocations::default();
+            for push in records.chunks(pushes) {
+                locations.add(push.iter().map(place));
+            }
+            for (at, record) in records.iter().enumerate() {
+                prop_assert_eq!(locations.of(at as u32), Some(place(record)));
+            }
+            for (run, slot, (first, end)) in locations.runs() {
+                let places: Vec<_> = records[run.start as usize..run.end as usize].iter().map(place).collect();
+                prop_assert!(places.iter().all(|(of, _)| *of == slot));
+                prop_assert_eq!(places.iter().map(|(_, (first, _))| *first).min(), Some(first));
+                prop_assert_eq!(places.iter().map(|(_, (_, end))| *end).max(), Some(end));
+            }
+            let ends = locations.ends().flat_map(|(_, ends)| ends);
+            prop_assert!(ends.eq(records.iter().map(|record| place(record).1.1)));
+        }
+    }
 }

@@ -152,6 +152,11 @@ impl CatchUp {
         self.files().entry(slot).or_insert_with(missed);
     }
 
+    /// A source that was noted is not missed after all.
+    pub(crate) fn forget(&self, slot: Slot) {
+        self.files().remove(&slot);
+    }
+
     /// Forgets all sources.
     pub(crate) fn clear(&self) {
         self.files().clear();
@@ -413,7 +418,8 @@ impl CatchUp {
         if !self.files().keys().all(|slot| is_level(*slot)) {
             return false;
         }
-        // The reader notes no source that it does not find detached, and what it noted since is not framed yet.
+        // What the reader noted since is not framed yet; what it notes from here on it forgets, for then it finds the output
+        // attached.
         let agreed = || {
             let mut files = self.files();
             let agreed = files.keys().all(|slot| is_level(*slot));

@@ -163,6 +163,14 @@ impl InputQueue {
         agreed
     }
 
+    /// Does something if an output takes part in the shared reading; it neither begins nor ends to meanwhile.
+    pub(crate) fn if_attached(&self, output: usize, then: impl FnOnce()) {
+        let _nothing_is_framed = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.attached().get(output) == Some(&true) {
+            then();
+        }
+    }
+
     /// Whether nothing is held of a source, and nothing will be skipped: whoever frames on from here makes the same records.
     pub(crate) fn is_between_records(&self, slot: Slot) -> bool {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);

@@ -107,11 +107,20 @@ impl Tracker {
         }
     }
 
-    /// Last marks of files that are tracked no more, and files to forget, since the last call.
-    pub(crate) fn take_departed(&self) -> (Vec<CheckpointEntry>, Vec<(FileId, u32)>) {
-        let departed = &mut self.lock().departed;
-        let Departed { marks, gone, .. } = departed;
-        (std::mem::take(marks), std::mem::take(gone))
+    /// What the checkpoint must learn, since the last call: last marks of files that are tracked no more, files to forget, and
+    /// the marks of files that may have others, of each such file those of all its sources. All of one moment: a file that is
+    /// forgotten and comes back has its new mark in the same list or a later one.
+    pub(crate) fn take_changes(
+        &self,
+    ) -> (
+        Vec<CheckpointEntry>,
+        Vec<(FileId, u32)>,
+        Vec<CheckpointEntry>,
+    ) {
+        let mut state = self.lock();
+        let marks = state.take_marks(self.outputs);
+        let Departed { marks: last, gone, .. } = &mut state.departed;
+        (std::mem::take(last), std::mem::take(gone), marks)
     }
 
     /// A file of the checkpoint is gone and was written to since it was looked at, or that was withdrawn.
@@ -132,15 +141,15 @@ impl Tracker {
         files.drop_slot(source.key(), slot);
         Some(source.opening)
     }
+}
 
-    /// The marks of files that may have others than at the last call, for the checkpoint: of each such
-    /// file, those of all its sources.
-    pub(crate) fn take_marks(&self) -> Vec<CheckpointEntry> {
-        let State { sources, files, .. } = &mut *self.lock();
+impl State {
+    fn take_marks(&mut self, outputs: usize) -> Vec<CheckpointEntry> {
+        let State { sources, files, .. } = self;
         let changed = std::mem::take(&mut files.changed);
         let changed = changed.iter().filter_map(|slot| sources.get(slot)?.key());
         let keys: BTreeSet<FileKey> = changed.collect();
-        let mut marks = Vec::with_capacity(keys.len() * self.outputs);
+        let mut marks = Vec::with_capacity(keys.len() * outputs);
         let slots = keys.iter().filter_map(|key| files.slots.get(key));
         for source in slots.flatten().filter_map(|slot| sources.get(slot)) {
             source.add_marks(&mut marks);

@@ -282,7 +282,7 @@ fn only_files_whose_marks_changed_are_reported_and_each_with_all_its_sources() {
         ..opening(offset)
     };
     let reported = |tracker: &Tracker| {
-        let marks = tracker.take_marks();
+        let marks = tracker.take_changes().2;
         let mut reported: Vec<_> = marks.iter().map(|m| (m.id.inode, m.watermark)).collect();
         reported.sort_unstable();
         reported
@@ -322,7 +322,7 @@ fn what_is_said_of_a_file_that_is_gone_is_taken_once() {
     tracker.unseen(FileId::NONE, 3, true);
     tracker.unseen(FileId::NONE, 3, false);
     // Whatever else is taken.
-    assert!(tracker.take_departed().0.is_empty());
+    assert!(tracker.take_changes().0.is_empty());
     let said = [true, false].map(|is_unseen| (FileId::NONE, 3, is_unseen));
     assert_eq!(tracker.take_unseen(), said);
     assert_eq!(tracker.take_unseen(), []);
@@ -341,7 +341,7 @@ fn last_marks_of_a_file_that_is_gone_do_not_bring_it_back() {
         tracker.finish(slot);
         assert_eq!(tracker.take_done(slot), Some(0));
         tracker.gone(FileId::NONE, generation);
-        let (marks, gone) = tracker.take_departed();
+        let (marks, gone, _) = tracker.take_changes();
         assert_eq!(
             (marks.len(), gone),
             (marks_left, vec![(FileId::NONE, generation)])
@@ -513,7 +513,7 @@ fn a_stream_of_a_queue_that_has_ended_is_not_gone() {
     assert_eq!(tracker.undelivered_gone_bytes(&stored), 0);
     tracker.ack(0, &acked[1..]);
     assert_eq!(tracker.take_done(slot), Some(30));
-    assert_eq!(tracker.take_departed().1, [(id, 0)], "it is forgotten now");
+    assert_eq!(tracker.take_changes().1, [(id, 0)], "it is forgotten now");
 }
 
 /// At the end nobody follows the files any more: what became of them since is found by what they are.
@@ -590,7 +590,7 @@ fn the_checkpoint_learns_where_a_file_behind_a_link_is_until_the_file_has_anothe
     let id = Some(FileId::NONE);
     let slot = tracker.open(Opening { id, ..opening(0) });
     let target_of = |tracker: &Tracker| {
-        let marks = tracker.take_marks();
+        let marks = tracker.take_changes().2;
         assert_eq!(marks.len(), 1);
         marks[0].target.clone()
     };
@@ -610,7 +610,7 @@ fn the_checkpoint_learns_with_the_name_of_a_rotated_file_which_one_it_had() {
     let log: Arc<Path> = Path::new("/var/log/app.log").into();
     let old: Arc<Path> = Path::new("/var/log/app.old").into();
     let names = |tracker: &Tracker| {
-        let mark = tracker.take_marks().pop().unwrap();
+        let mark = tracker.take_changes().2.pop().unwrap();
         (mark.path, mark.origin)
     };
     assert_eq!(names(&tracker), (Arc::clone(&log), None));

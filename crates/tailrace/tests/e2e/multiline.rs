@@ -69,6 +69,31 @@ fn the_last_record_of_a_file_is_complete_after_silence() {
 }
 
 #[test]
+fn a_join_that_is_held_and_a_long_line_fit_into_the_smallest_replay() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log'], format: cri, \
+         multiline: {{preset: [java], timeout: 60s}}}}\n    batch: {{max_wait: 50ms, max_bytes: 256KiB}}\n    \
+         limits: {{replay: 2MiB}}\n    output: {}\n",
+        output("otlp", &collector)
+    ));
+    let line = |stream: &str, text: &str| format!("2026-01-02T03:04:05Z {stream} F {text}\n");
+    let frame = line("stderr", &format!("\tat {}", "f".repeat(960)));
+    // The join may span half of 2 MiB; the line of the other stream ends beyond 2 MiB.
+    let held = line("stderr", "java.lang.Error: x") + &frame.repeat(990_000 / frame.len());
+    append(&bench.log("pod.log"), held.as_bytes());
+    append(&bench.log("pod.log"), line("stdout", &"x".repeat(1_150_000)).as_bytes());
+    let agent = bench.start();
+    collector.wait_records(1);
+    append(&bench.log("pod.log"), line("stderr", "later").as_bytes());
+    collector.wait_records(2);
+    let bodies = bodies(&collector);
+    assert!(bodies[0].starts_with("java.lang.Error: x\n\tat ff"));
+    assert_eq!(bodies[1], "x".repeat(1024 * 1024));
+    agent.terminate();
+}
+
+#[test]
 fn an_open_join_outlives_kill_9() {
     let (bench, collector) = (Bench::new(), Collector::start());
     config(

@@ -111,6 +111,33 @@ fn kill_9_of_an_agent_that_reads_stdin_loses_nothing_that_was_queued() {
 }
 
 #[test]
+fn what_a_detached_output_needs_stays_in_the_queue() {
+    let (bench, up, down) = (Bench::new(), Collector::start(), Collector::start());
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: stdin, format: json, queue: {{type: disk, max_bytes: 16MiB}}}}\n    \
+         batch: {{max_bytes: 64KiB, max_wait: 50ms}}\n    limits: {{replay: 2MiB}}\n    outputs:\n      \
+         up: {{type: otlp, endpoint: {}}}\n      \
+         down: {{type: otlp, endpoint: {}, retry: {{initial: 50ms, max: 200ms}}}}\n",
+        up.endpoint(),
+        down.endpoint()
+    ));
+    down.always(Answer::status(503));
+    let agent = agent_with_some_queued(&bench, &lines(0..60_000));
+    agent.says("the output is behind the others");
+    // What the other one has acknowledged would be deleted now.
+    let first = lines(0..1).len();
+    up.wait_records(1024 * 1024 / first);
+    agent.kill();
+    down.always(Answer::ok());
+    let mut agent = bench.start();
+    assert_eq!(agent.end().code(), Some(0));
+    let all: Vec<usize> = (0..60_000).collect();
+    for collector in [&down, &up] {
+        assert_eq!(arrivals(collector).into_keys().collect::<Vec<_>>(), all);
+    }
+}
+
+#[test]
 fn kill_9_while_stdin_is_read_leaves_a_whole_beginning() {
     let (bench, collector) = (Bench::new(), Collector::start());
     queued(&bench, &collector.endpoint(), "");

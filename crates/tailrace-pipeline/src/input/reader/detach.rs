@@ -29,6 +29,19 @@ pub(super) fn unacked_bytes(shared: &Shared, attached: &[bool], slot: Slot) -> u
     attached.map(|(bytes, _)| *bytes).max().unwrap_or(0)
 }
 
+/// Bytes of a source that are read and that an output may need once more: one that takes part in the reading, or one that is
+/// required and detached.
+pub(super) fn needed_bytes(shared: &Shared, attached: &[bool], slot: Slot) -> u64 {
+    let unacked = shared.tracker.unacked_by_output(slot);
+    let required = (0..unacked.len()).map(|output| shared.is_required(output));
+    let needs = attached.iter().zip(required);
+    let needed = unacked
+        .iter()
+        .zip(needs)
+        .filter(|(_, (attached, required))| **attached || *required);
+    needed.map(|(bytes, _)| *bytes).max().unwrap_or(0)
+}
+
 /// Whether an output that is required has not acknowledged all that was read of a source.
 pub(super) fn keeps_deleted(shared: &Shared, slot: Slot) -> bool {
     let unacked = shared.tracker.unacked_by_output(slot);
@@ -171,9 +184,15 @@ impl Reader {
             .enumerate()
             .filter(|(_, attached)| !**attached)
         {
+            if self.catch_ups[output].knows(slot) {
+                continue;
+            }
             if !self.note_missed_by(output, source, slot) {
                 self.must_rejoin = true;
             }
+            // It may have come back meanwhile, and would keep the file for nothing.
+            let queue = &self.shared.queues[self.input_index];
+            queue.if_attached(output, || self.catch_ups[output].forget(slot));
         }
     }
 

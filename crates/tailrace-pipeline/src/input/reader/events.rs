@@ -93,7 +93,8 @@ impl Reader {
         };
         // Reported again before its first chunk: the later one stands for the earlier one.
         let inherited = self.slots.remove(source).and_then(|slot| {
-            self.replaced.insert(*source, slot);
+            // Where that happens twice, the first one is the one that is known behind the reader.
+            self.replaced.entry(*source).or_insert(slot);
             let rests = self.shared.tracker.rests(slot);
             Some((self.shared.tracker.forget(slot)?, rests))
         });

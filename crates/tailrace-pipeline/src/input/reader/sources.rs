@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Reader;
-use super::detach::{keeps_deleted, unacked_bytes};
+use super::detach::{keeps_deleted, needed_bytes, unacked_bytes};
 use crate::input::pods::Awaiting;
 
 /// How often dormant sources are looked at: each look takes two locks.
@@ -41,7 +41,7 @@ impl Reader {
             // What is acknowledged makes room.
             shared.waiting.request_wake();
             for (&open, &slot) in slots {
-                input.acknowledge(open, unacked_bytes(shared, &attached, slot));
+                input.acknowledge(open, needed_bytes(shared, &attached, slot));
             }
         }
         self.finished
