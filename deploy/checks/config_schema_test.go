@@ -161,6 +161,17 @@ func sortedKeys(object map[string]any) []string {
 	return sorted(keys)
 }
 
+// checkValues gives what the schema has against values that are laid over the chart's.
+func checkValues(t *testing.T, values map[string]any) error {
+	t.Helper()
+	loaded := loadChart(t)
+	all, err := chartutil.CoalesceValues(loaded, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chartutil.ValidateAgainstSchema(loaded, all)
+}
+
 // What is wrong in the config is refused, and the message names the place.
 func TestWrongConfigsAreRefused(t *testing.T) {
 	cases := map[string][]string{
@@ -180,7 +191,7 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 		"config: {pipelines: {a: {input: {type: file, include: {a: \"b\"}}}}}": {"/config/pipelines/a/input/include"},
 	}
 	for text, parts := range cases {
-		err := chartutil.ValidateAgainstSchema(loadChart(t), parseValues(t, text))
+		err := checkValues(t, parseValues(t, text))
 		if err == nil {
 			t.Errorf("%s: not refused", text)
 			continue
@@ -199,10 +210,9 @@ func TestRightConfigsAreTaken(t *testing.T) {
 	if err != nil || len(paths) < 5 {
 		t.Fatalf("%d examples: %v", len(paths), err)
 	}
-	loaded := loadChart(t)
 	taken := func(name, key, text string) {
 		values := map[string]any{key: parseValues(t, text)}
-		if err := chartutil.ValidateAgainstSchema(loaded, values); err != nil {
+		if err := checkValues(t, values); err != nil {
 			t.Errorf("%s as %s: %v", name, key, err)
 		}
 	}

@@ -50,7 +50,12 @@ func loadChart(t *testing.T) *chart.Chart {
 
 // render gives what helm would send, or why it refuses.
 func render(loaded *chart.Chart, values map[string]any, namespace, version string) (rendered, error) {
-	release := chartutil.ReleaseOptions{Name: "tailrace", Namespace: namespace, Revision: 1, IsInstall: true}
+	return renderAs(loaded, values, "tailrace", namespace, version)
+}
+
+// renderAs does so for a release of another name.
+func renderAs(loaded *chart.Chart, values map[string]any, name, namespace, version string) (rendered, error) {
+	release := chartutil.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
