@@ -213,3 +213,27 @@ func TestNamesAreChecked(t *testing.T) {
 		"otlp: {endpoint: \"http://[fd00::1]:4318/otlp\"}", "otlp: {endpoint: \"http://a:4318/p:99999\"}",
 	})
 }
+
+// An input that cannot be, or that would ask without a token or a role.
+func TestInputsAreChecked(t *testing.T) {
+	const off = "presets: {kubernetesAttributes: {enabled: false}}\n"
+	const override = "otlp: {}\n" + off + "configOverride: {admin: {listen: \"0.0.0.0:9464\"}, pipelines: {a: {output: {type: stdout}, "
+	checkRefusals(t, map[string]string{
+		"config: {pipelines: {pod: {transform: SELECT * FROM logs}}}":                                 "pipeline pod: an input needs a type",
+		"config: {pipelines: {app: {input: {include: [/a]}}}}":                                        "add config.pipelines.app.input",
+		"config: {pipelines: {app: {inputs: [{type: stdin}, {include: [/a]}]}}}":                      "pipeline app: an input needs a type",
+		"config: {pipelines: {pods: {input: {metadata: kubelet}}}}":                                   "source: api: set that to kubelet",
+		off + "config: {pipelines: {pods: {input: {metadata: api}}}}":                                 "enable both, or set metadata: path",
+		off + "config: {pipelines: {app: {inputs: [{type: kubernetes}]}}}":                            "enable both, or set metadata: path",
+		override + "input: {type: kubernetes}}}}":                                                     "enable both, or set metadata: path",
+		"presets: {podLogs: {enabled: false}}\nconfig: {pipelines: {pods: {input: {labels: [app]}}}}": "an input needs a type",
+	})
+	checkTaken(t, []string{
+		"config: {pipelines: {app: {inputs: [{type: stdin}]}}}",
+		"rbac: {create: false}\nconfig: {pipelines: {pods: {input: {metadata: kubelet}}}}",
+		"config: {pipelines: {pods: {input: {metadata: path}}}}",
+		off + "config: {pipelines: {pods: {input: {metadata: path}}}}",
+		override + "input: {type: kubernetes, metadata: path}}}}",
+		override + "input: {type: kubernetes, metadata: \"${SOURCE}\"}}}}",
+	})
+}

@@ -51,6 +51,7 @@
 
 {{/* What is refused of the config as the agent gets it. `what` is the value that it comes from, `text` what `config` is as YAML. */}}
 {{- define "tailrace.wholeRefusals" -}}
+{{- include "tailrace.inputRefusals" . -}}
 {{- include "tailrace.memoryRefusals" . -}}
 {{- include "tailrace.graceRefusals" . -}}
 {{- include "tailrace.secretRefusals" . -}}

@@ -151,3 +151,27 @@ agent gets it. Amounts that the agent fills in (`${...}`) are not known here. */
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Pipelines that nobody gave an input, such as by another name than the preset's, and inputs that ask with the token and the role
+of another preset. */}}
+{{- define "tailrace.inputRefusals" -}}
+{{- $values := .root.Values -}}
+{{- $source := $values.presets.kubernetesAttributes.source -}}
+{{- range $name, $pipeline := .config.pipelines -}}
+{{- $inputs := $pipeline.inputs | default (list $pipeline.input) -}}
+{{- range $inputs -}}
+{{- if not (get (default dict .) "type") -}}
+{{- fail (printf "pipeline %s: an input needs a type: the presets make the inputs of pods and host, where they are enabled; add %s.pipelines.%s.input" $name $.what $name) -}}
+{{- end -}}
+{{- $metadata := toString (default "api" .metadata) -}}
+{{- if and (eq (toString .type) "kubernetes") (has $metadata (list "api" "kubelet")) -}}
+{{- if not (include "tailrace.needsToken" $.root) -}}
+{{- fail (printf "pipeline %s: metadata: %s of its input needs the token that presets.podLogs and presets.kubernetesAttributes bring: enable both, or set metadata: path" $name $metadata) -}}
+{{- end -}}
+{{- if and $values.rbac.create (ne $metadata $source) -}}
+{{- fail (printf "pipeline %s: metadata: %s of its input needs another role than presets.kubernetesAttributes.source: %s: set that to %s" $name $metadata $source $metadata) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
