@@ -187,6 +187,26 @@ func TestVolumesAreChecked(t *testing.T) {
 	})
 }
 
+// The test's pod validates the config, and so has the files that it may name; the node's it may not have.
+func TestTheTestHasTheFilesOfTheConfig(t *testing.T) {
+	text := endpointValue + "extraVolumes: [{name: certs, secret: {secretName: a}}, {name: node, hostPath: {path: /n}}]\n" +
+		"extraVolumeMounts: [{name: certs, mountPath: /certs, readOnly: true}, {name: node, mountPath: /n}]\n"
+	one, err := render(loadChart(t), parseValues(t, text), namespace, kubeVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decode(one.manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range faults(objects) {
+		t.Error(fault)
+	}
+	if test := one.files["tests/test.yaml"]; !strings.Contains(test, "mountPath: /certs") || strings.Contains(test, "hostPath") {
+		t.Errorf("the test has other volumes than it needs:\n%s", test)
+	}
+}
+
 func TestNamesAreChecked(t *testing.T) {
 	checkRefusals(t, map[string]string{
 		"nameOverride: My-Agent":                                "see fullnameOverride and nameOverride",
