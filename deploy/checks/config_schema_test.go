@@ -238,10 +238,10 @@ func TestRightConfigsAreTaken(t *testing.T) {
 	}
 }
 
-// What the chart makes of its sets of values is valid by the agent's schema.
-func TestRenderedConfigsAreValid(t *testing.T) {
-	compiler := jsonschema.NewCompiler()
-	file, err := os.Open(agentSchema)
+// compiled gives the schema of a file.
+func compiled(t *testing.T, path string) *jsonschema.Schema {
+	t.Helper()
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,13 +250,20 @@ func TestRenderedConfigsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compiler.AddResource("agent.json", parsed); err != nil {
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("schema.json", parsed); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := compiler.Compile("agent.json")
+	schema, err := compiler.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return schema
+}
+
+// What the chart makes of its sets of values is valid by the agent's schema.
+func TestRenderedConfigsAreValid(t *testing.T) {
+	agent := compiled(t, agentSchema)
 	configs := 0
 	for name, one := range renderAll(t) {
 		var object struct{ Data map[string]string }

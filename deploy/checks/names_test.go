@@ -57,7 +57,7 @@ func TestLongNamesAreCut(t *testing.T) {
 	release := strings.Repeat("abcdefghi-", 5) + "abc"
 	long := strings.Repeat("x-", 45) + "y"
 	for _, values := range []string{
-		"{}", "nameOverride: " + long, "fullnameOverride: " + long, "fullnameOverride: " + strings.Repeat("a", 48) + "-----b",
+		"", "nameOverride: " + long, "fullnameOverride: " + long, "fullnameOverride: " + strings.Repeat("a", 48) + "-----b",
 		"nameOverride: " + strings.Repeat("a", 57) + "-----b", "nameOverride: a\nfullnameOverride: " + strings.Repeat("a", 200),
 	} {
 		one, err := renderAs(loaded, parseValues(t, endpointValue+values), release, namespace, kubeVersion)
