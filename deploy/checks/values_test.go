@@ -150,6 +150,9 @@ func schemaFaults(path string, values, schema, definitions map[string]any) []str
 		if name == "config" || name == "configOverride" {
 			continue // By the agent's schema: config_schema_test.go.
 		}
+		if path == "values" && name == "enabled" {
+			continue // Not the chart's: for the condition of a parent chart.
+		}
 		if reference, is := property["$ref"].(string); is {
 			property = definitions[strings.TrimPrefix(reference, "#/definitions/")].(map[string]any)
 		}

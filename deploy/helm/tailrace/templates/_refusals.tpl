@@ -118,7 +118,7 @@ agent gets it. Amounts that the agent fills in (`${...}`) are not known here. */
 {{- define "tailrace.configRefusals" -}}
 {{- $state := "/var/lib/tailrace" -}}
 {{- if and (hasKey .config "data_dir") (ne (toString .config.data_dir | trimSuffix "/") $state) -}}
-{{- fail (printf "%s.data_dir: the chart mounts the state directory at %s, and nothing at %s: leave it out; state.hostPath chooses the directory of the node" .what $state (toJson .config.data_dir)) -}}
+{{- fail (printf "%s.data_dir: the chart mounts the state directory at %s, and not at %s: leave it out; state.hostPath chooses the directory of the node" .what $state (toJson .config.data_dir)) -}}
 {{- end -}}
 {{- $admin := default dict .config.admin -}}
 {{- $listen := toString (default "" $admin.listen) -}}
