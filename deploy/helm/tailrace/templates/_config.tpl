@@ -21,7 +21,9 @@
 {{- if not (kindIs "map" $pipeline) -}}
 {{- fail (printf "config.pipelines.%s is no mapping: to be without the preset's pipeline switch the preset off" $name) -}}
 {{- end -}}
-{{- if not $pipeline.input }}{{ $_ := unset $pipeline "input" }}{{ end -}}
+{{- range $key := list "input" "inputs" "output" "outputs" -}}
+{{- if not (get $pipeline $key) }}{{ $_ := unset $pipeline $key }}{{ end -}}
+{{- end -}}
 {{- /* `inputs` and an input of another type stand instead of the preset's. */ -}}
 {{- with get (default dict $preset.pipelines) $name -}}
 {{- if or (hasKey $pipeline "inputs") (ne .input.type (dig "input" "type" .input.type $pipeline)) -}}

@@ -41,7 +41,8 @@
 {{- end -}}
 {{- $_ := set $names .name true -}}
 {{- end -}}
-{{- $names := dict "tailrace" true "chown-state" true -}}
+{{- $names := dict "tailrace" true -}}
+{{- if .Values.state.chown.enabled }}{{ $_ := set $names "chown-state" true }}{{ end -}}
 {{- range concat (default list .Values.initContainers) (default list .Values.extraContainers) -}}
 {{- if hasKey $names .name -}}
 {{- fail (printf "initContainers, extraContainers: a container %s is there already: choose another name" .name) -}}

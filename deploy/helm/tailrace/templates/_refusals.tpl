@@ -158,6 +158,9 @@ of another preset. */}}
 {{- $values := .root.Values -}}
 {{- $source := $values.presets.kubernetesAttributes.source -}}
 {{- range $name, $pipeline := .config.pipelines -}}
+{{- if not (regexMatch "^[a-z0-9_-]{1,64}$" $name) -}}
+{{- fail (printf "pipeline %q: a name is 1 to 64 of a-z, 0-9, _ and -" $name) -}}
+{{- end -}}
 {{- $inputs := $pipeline.inputs | default (list $pipeline.input) -}}
 {{- range $inputs -}}
 {{- if not (get (default dict .) "type") -}}
