@@ -152,8 +152,8 @@ agent gets it. Amounts that the agent fills in (`${...}`) are not known here. */
 {{- end -}}
 {{- end -}}
 
-{{/* Pipelines that nobody gave an input, such as by another name than the preset's, and inputs that ask with the token and the role
-of another preset. */}}
+{{/* Pipelines without an input, such as one whose name is nearly the preset's, and inputs that need a token or a role that the
+presets do not bring. */}}
 {{- define "tailrace.inputRefusals" -}}
 {{- $values := .root.Values -}}
 {{- $source := $values.presets.kubernetesAttributes.source -}}
@@ -164,7 +164,7 @@ of another preset. */}}
 {{- $inputs := $pipeline.inputs | default (list $pipeline.input) -}}
 {{- range $inputs -}}
 {{- if not (get (default dict .) "type") -}}
-{{- fail (printf "pipeline %s: an input needs a type: the presets make the inputs of pods and host, where they are enabled; add %s.pipelines.%s.input" $name $.what $name) -}}
+{{- fail (printf "pipeline %s: an input needs a type: only pods and host get theirs from a preset, where it is enabled; add %s.pipelines.%s.input" $name $.what $name) -}}
 {{- end -}}
 {{- $metadata := toString (default "api" .metadata) -}}
 {{- if and (eq (toString .type) "kubernetes") (has $metadata (list "api" "kubelet")) -}}
