@@ -161,6 +161,17 @@ func sortedKeys(object map[string]any) []string {
 	return sorted(keys)
 }
 
+// checkValues gives what the schema has against values that are laid over the chart's.
+func checkValues(t *testing.T, values map[string]any) error {
+	t.Helper()
+	loaded := loadChart(t)
+	all, err := chartutil.CoalesceValues(loaded, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chartutil.ValidateAgainstSchema(loaded, all)
+}
+
 // What is wrong in the config is refused, and the message names the place.
 func TestWrongConfigsAreRefused(t *testing.T) {
 	cases := map[string][]string{
@@ -180,7 +191,7 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 		"config: {pipelines: {a: {input: {type: file, include: {a: \"b\"}}}}}": {"/config/pipelines/a/input/include"},
 	}
 	for text, parts := range cases {
-		err := chartutil.ValidateAgainstSchema(loadChart(t), parseValues(t, text))
+		err := checkValues(t, parseValues(t, text))
 		if err == nil {
 			t.Errorf("%s: not refused", text)
 			continue
@@ -199,10 +210,9 @@ func TestRightConfigsAreTaken(t *testing.T) {
 	if err != nil || len(paths) < 5 {
 		t.Fatalf("%d examples: %v", len(paths), err)
 	}
-	loaded := loadChart(t)
 	taken := func(name, key, text string) {
 		values := map[string]any{key: parseValues(t, text)}
-		if err := chartutil.ValidateAgainstSchema(loaded, values); err != nil {
+		if err := checkValues(t, values); err != nil {
 			t.Errorf("%s as %s: %v", name, key, err)
 		}
 	}
@@ -228,10 +238,10 @@ func TestRightConfigsAreTaken(t *testing.T) {
 	}
 }
 
-// What the chart makes of its sets of values is valid by the agent's schema.
-func TestRenderedConfigsAreValid(t *testing.T) {
-	compiler := jsonschema.NewCompiler()
-	file, err := os.Open(agentSchema)
+// compiled gives the schema of a file.
+func compiled(t *testing.T, path string) *jsonschema.Schema {
+	t.Helper()
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,13 +250,20 @@ func TestRenderedConfigsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compiler.AddResource("agent.json", parsed); err != nil {
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("schema.json", parsed); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := compiler.Compile("agent.json")
+	schema, err := compiler.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return schema
+}
+
+// What the chart makes of its sets of values is valid by the agent's schema.
+func TestRenderedConfigsAreValid(t *testing.T) {
+	agent := compiled(t, agentSchema)
 	configs := 0
 	for name, one := range renderAll(t) {
 		var object struct{ Data map[string]string }

@@ -18,6 +18,8 @@ func TestPipelinesAreMergedKeyByKey(t *testing.T) {
 		"a header":           {"{output: {headers: {x: z}}}", pods, `type: otlp, protocol: http/protobuf, endpoint: "http://a:4318", headers: {authorization: secret, x: z}`},
 		"the same type":      {"{output: {type: otlp, timeout: 5s}}", pods, otlp + ", timeout: 5s"},
 		"null":               {"{output: null, input: null}", pods, otlp},
+		"null for lists":     {"{outputs: null, inputs: null}", pods, otlp},
+		"empty lists":        {"{outputs: [], inputs: []}", pods, otlp},
 		"an option of input": {"{input: {metadata_wait: 10s}}", pods + ", metadata_wait: 10s", otlp},
 		"false over true":    {"{input: {service_from_labels: false}}", pods + ", service_from_labels: false", otlp},
 		"another input":      {"{input: {type: file, include: [/a]}}", "type: file, include: [/a]", otlp},

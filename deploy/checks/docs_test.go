@@ -51,3 +51,23 @@ func TestTheChartTakesTheValuesOfTheDocuments(t *testing.T) {
 		t.Error("no document has values")
 	}
 }
+
+// What a guide says of the ledger is in the ledger.
+func TestTheGuidesNameRowsOfTheLedger(t *testing.T) {
+	_, verify, found := strings.Cut(read(t, "../../docs/kubernetes.md"), "\n## Verify\n")
+	verify, _, foundEnd := strings.Cut(verify, "\n## ")
+	if !found || !foundEnd {
+		t.Fatal("docs/kubernetes.md has no section Verify")
+	}
+	_, text, _ := strings.Cut(verify, "\n```\n")
+	source := read(t, "../../crates/tailrace/src/ledger.rs")
+	names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1)
+	for _, name := range names {
+		if !strings.Contains(source, "\"  "+name[1]+"\"") {
+			t.Errorf("docs/kubernetes.md: the ledger has no row `%s`", name[1])
+		}
+	}
+	if len(names) == 0 {
+		t.Error("docs/kubernetes.md: Verify names no row of the ledger")
+	}
+}

@@ -14,6 +14,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -89,6 +90,9 @@ func faults(objects []meta.Object) []string {
 			say(object, "is there twice")
 		}
 		seen[key] = true
+		for _, fault := range metadataFaults(object) {
+			say(object, "%s", fault)
+		}
 		switch object := object.(type) {
 		case *apps.DaemonSet:
 			pods[object] = &object.Spec.Template
@@ -117,9 +121,33 @@ func faults(objects []meta.Object) []string {
 	return found
 }
 
+// metadataFaults are names and labels that the API server refuses.
+func metadataFaults(object meta.Object) []string {
+	found := validation.IsDNS1123Subdomain(object.GetName())
+	if _, isService := object.(*core.Service); isService {
+		found = append(found, validation.IsDNS1035Label(object.GetName())...)
+	}
+	labels := []map[string]string{object.GetLabels()}
+	if agent, isAgent := object.(*apps.DaemonSet); isAgent {
+		labels = append(labels, agent.Spec.Template.Labels)
+		// Its revisions have a label of the name, a dash and ten digits.
+		found = append(found, validation.IsValidLabelValue(object.GetName()+"-0123456789")...)
+	}
+	for _, set := range labels {
+		for key, value := range set {
+			found = append(found, validation.IsQualifiedName(key)...)
+			found = append(found, validation.IsValidLabelValue(value)...)
+		}
+	}
+	return found
+}
+
 // podFaults looks inside one pod.
 func podFaults(pod *core.PodSpec) []string {
 	var found []string
+	for _, volume := range pod.Volumes {
+		found = append(found, validation.IsDNS1123Label(volume.Name)...)
+	}
 	unmounted := map[string]bool{}
 	for _, volume := range pod.Volumes {
 		if _, twice := unmounted[volume.Name]; twice {

@@ -50,14 +50,24 @@ func loadChart(t *testing.T) *chart.Chart {
 
 // render gives what helm would send, or why it refuses.
 func render(loaded *chart.Chart, values map[string]any, namespace, version string) (rendered, error) {
-	release := chartutil.ReleaseOptions{Name: "tailrace", Namespace: namespace, Revision: 1, IsInstall: true}
+	return renderAs(loaded, values, "tailrace", namespace, version)
+}
+
+// renderAs does so for a release of another name.
+func renderAs(loaded *chart.Chart, values map[string]any, name, namespace, version string) (rendered, error) {
+	return renderWith(loaded, values, name, namespace, version, false)
+}
+
+// renderWith does so for values that were checked by the schema before.
+func renderWith(loaded *chart.Chart, values map[string]any, name, namespace, version string, isChecked bool) (rendered, error) {
+	release := chartutil.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
 		return rendered{}, err
 	}
 	capabilities.KubeVersion = *parsed
-	all, err := chartutil.ToRenderValues(loaded, values, release, capabilities)
+	all, err := chartutil.ToRenderValuesWithSchemaValidation(loaded, values, release, capabilities, isChecked)
 	if err != nil {
 		return rendered{}, err
 	}

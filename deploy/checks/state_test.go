@@ -67,7 +67,7 @@ spec: {template: {spec: {volumes: [{name: config, configMap: {name: a}}, {name: 
 		values := parseValues(t, test.values)
 		values["otlp"] = map[string]any{"endpoint": "http://a:4318"}
 		text := upgraded(t, values, test.release, test.installed)
-		if !strings.Contains(text, "hostPath: {path: "+test.path+", type: DirectoryOrCreate}") {
+		if !strings.Contains(text, "hostPath: {path: \""+test.path+"\", type: DirectoryOrCreate}") {
 			t.Errorf("%s: no %s in\n%s", name, test.path, text)
 		}
 	}

@@ -25,8 +25,8 @@ pub(crate) struct Args {
     /// directory and certificates are not checked.
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
-    /// Do not check this machine: certificates, credentials, logs and the data directory may be missing here, and the
-    /// admin port may be in use.
+    /// Do not check this machine: certificates, access to the cluster, logs and the data directory may be missing here, and
+    /// the admin port may be in use. What `${NAME}` and `${file:PATH}` name is needed all the same.
     #[arg(long, env = "TAILRACE_NO_ENVIRONMENT")]
     no_environment: bool,
     /// Refuse a config that causes a warning, with exit code 78.

@@ -311,6 +311,15 @@ fn what_is_wrong_is_said_with_its_place() {
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains(what), "{what}: {said}");
     }
+    // Tests need no secrets; `validate` does, wherever it runs.
+    let without_secrets = bench(&one);
+    let mut command = tailrace();
+    command
+        .args(["validate", "--no-environment", "-c"])
+        .arg(without_secrets.path("t.yaml"));
+    let refused = command.output().unwrap();
+    assert_eq!(refused.status.code(), Some(78));
+    assert!(stderr(&refused).contains("/no/such/token"));
     // An agent takes a config with tests.
     let bench = bench(
         &one.replace("'${ENDPOINT}'", "http://127.0.0.1:1")

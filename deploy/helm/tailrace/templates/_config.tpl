@@ -3,19 +3,27 @@
 {{- include "tailrace.refusals" . -}}
 {{- if .Values.configOverride -}}
 {{- $text := tpl (toYaml .Values.configOverride) . -}}
-{{- include "tailrace.memoryRefusals" (dict "root" . "config" (fromYaml $text)) -}}
+{{- $config := fromYaml $text -}}
+{{- with $config.Error -}}
+{{- fail (printf "configOverride is no YAML once its templates are filled in: %s" .) -}}
+{{- end -}}
+{{- include "tailrace.configRefusals" (dict "root" . "what" "configOverride" "config" $config) -}}
+{{- include "tailrace.wholeRefusals" (dict "root" . "what" "configOverride" "config" $config "text" $text) -}}
 {{- $text -}}
 {{- else -}}
 {{- $preset := include "tailrace.presetConfig" . | fromYaml -}}
-{{- $given := tpl (toYaml .Values.config) . | fromYaml -}}
+{{- $given := tpl (toYaml (default dict .Values.config)) . | fromYaml -}}
 {{- with $given.Error -}}
 {{- fail (printf "config is no YAML once its templates are filled in: %s" .) -}}
 {{- end -}}
+{{- include "tailrace.configRefusals" (dict "root" . "what" "config" "config" $given) -}}
 {{- range $name, $pipeline := $given.pipelines -}}
 {{- if not (kindIs "map" $pipeline) -}}
 {{- fail (printf "config.pipelines.%s is no mapping: to be without the preset's pipeline switch the preset off" $name) -}}
 {{- end -}}
-{{- if not $pipeline.input }}{{ $_ := unset $pipeline "input" }}{{ end -}}
+{{- range $key := list "input" "inputs" "output" "outputs" -}}
+{{- if not (get $pipeline $key) }}{{ $_ := unset $pipeline $key }}{{ end -}}
+{{- end -}}
 {{- /* `inputs` and an input of another type stand instead of the preset's. */ -}}
 {{- with get (default dict $preset.pipelines) $name -}}
 {{- if or (hasKey $pipeline "inputs") (ne .input.type (dig "input" "type" .input.type $pipeline)) -}}
@@ -38,9 +46,17 @@
 {{- $_ := set $pipeline "output" (include "tailrace.output" (dict "root" $ "pipeline" $name "given" $pipeline.output) | fromYaml) -}}
 {{- end -}}
 {{- end -}}
-{{- include "tailrace.memoryRefusals" (dict "root" . "config" $config) -}}
+{{- include "tailrace.wholeRefusals" (dict "root" . "what" "config" "config" $config "text" (toYaml $config)) -}}
 {{- toYaml $config -}}
 {{- end -}}
+{{- end -}}
+
+{{/* What is refused of the config as the agent gets it. `what` is the value that it comes from, `text` what `config` is as YAML. */}}
+{{- define "tailrace.wholeRefusals" -}}
+{{- include "tailrace.inputRefusals" . -}}
+{{- include "tailrace.memoryRefusals" . -}}
+{{- include "tailrace.graceRefusals" . -}}
+{{- include "tailrace.secretRefusals" . -}}
 {{- end -}}
 
 {{/* An output as the config has it, merged over `otlp`. One with a server of its own stands alone, or that server
@@ -85,7 +101,7 @@ pipelines:
 {{- define "tailrace.podsInput" -}}
 {{- $attributes := .Values.presets.kubernetesAttributes -}}
 type: kubernetes
-{{- include "tailrace.given" (dict "include" (deepCopy .Values.presets.podLogs.include) "exclude" (deepCopy .Values.presets.podLogs.exclude)) }}
+{{- include "tailrace.given" (dict "include" (deepCopy (default dict .Values.presets.podLogs.include)) "exclude" (deepCopy (default dict .Values.presets.podLogs.exclude))) }}
 {{- if not $attributes.enabled }}
 metadata: path
 {{- else }}
@@ -111,7 +127,7 @@ service_from_labels: true
 
 {{- define "tailrace.otlpOutput" -}}
 type: otlp
-endpoint: {{ .Values.otlp.endpoint | quote }}
+endpoint: {{ default "" .Values.otlp.endpoint | quote }}
 protocol: {{ .Values.otlp.protocol }}
 {{- with .Values.otlp.headers }}
 headers: {{- toYaml . | nindent 2 }}

@@ -1,18 +1,20 @@
-{{/* Names, labels and facts that several templates use. */}}
+{{/* Names, labels and facts that several templates use. Names are written with toYaml, which quotes those that YAML would
+take for a number or a boolean. */}}
 
 {{- define "tailrace.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- regexReplaceAll "[-._]+$" (default .Chart.Name .Values.nameOverride | trunc 63) "" -}}
 {{- end -}}
 
+{{/* At most 52 characters: the label of a revision adds a dash and ten digits. */}}
 {{- define "tailrace.fullname" -}}
 {{- $name := include "tailrace.name" . -}}
+{{- $full := printf "%s-%s" .Release.Name $name -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- $full = .Values.fullnameOverride -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- $full = .Release.Name -}}
 {{- end -}}
+{{- regexReplaceAll "[-.]+$" (trunc 52 $full) "" -}}
 {{- end -}}
 
 {{- define "tailrace.labels" -}}
@@ -26,10 +28,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "tailrace.metadata" -}}
 labels:
   {{- include "tailrace.labels" .root | nindent 2 }}
-  {{- with merge (dict) (default dict .labels) .root.Values.commonLabels }}
+  {{- with mustMergeOverwrite (dict) (default dict .root.Values.commonLabels) (default dict .labels) }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with merge (dict) (default dict .annotations) .root.Values.commonAnnotations }}
+{{- with mustMergeOverwrite (dict) (default dict .root.Values.commonAnnotations) (default dict .annotations) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -37,8 +39,8 @@ annotations:
 
 {{/* Never to be changed: a DaemonSet's selector is immutable, so that an upgrade would fail. */}}
 {{- define "tailrace.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tailrace.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tailrace.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{- define "tailrace.serviceAccountName" -}}
@@ -51,9 +53,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "tailrace.image" -}}
 {{- $image := .Values.image -}}
-{{- $registry := default $image.registry .Values.global.imageRegistry -}}
-{{- $reference := ternary (printf "@%s" $image.digest) (printf ":%s" (default .Chart.AppVersion $image.tag)) (ne $image.digest "") -}}
-{{- if $registry }}{{ $registry }}/{{ end }}{{ $image.repository }}{{ $reference -}}
+{{- $registry := default $image.registry (default dict .Values.global).imageRegistry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default .Chart.AppVersion $image.tag }}{{ end -}}
 {{- end -}}
 
 {{/* `true` when the agent asks the Kubernetes API or the kubelet, and so needs a token. */}}
@@ -70,5 +72,5 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
 {{- define "tailrace.configPath" -}}
-/etc/tailrace/{{ ternary .Values.configMap.key "tailrace.yaml" (ne .Values.configMap.existingName "") }}
+/etc/tailrace/{{ if .Values.configMap.existingName }}{{ .Values.configMap.key }}{{ else }}tailrace.yaml{{ end }}
 {{- end -}}

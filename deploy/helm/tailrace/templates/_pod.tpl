@@ -17,23 +17,38 @@
 {{/* What the config may name: the config itself and the files of secrets. The same in the test's pod. */}}
 {{- define "tailrace.configMounts" -}}
 - {name: config, mountPath: /etc/tailrace, readOnly: true}
-{{- range .Values.secretFiles }}
-- {name: {{ printf "secret-%s" .secretName | replace "." "-" | trunc 63 }}, mountPath: {{ include "tailrace.secretPath" . }}, readOnly: true}
+{{- range $index, $file := .Values.secretFiles }}
+- {name: {{ include "tailrace.secretVolume" (dict "all" $.Values.secretFiles "index" $index) }}, mountPath: {{ include "tailrace.secretPath" $file | quote }}, readOnly: true}
 {{- end }}
+{{- end -}}
+
+{{/* The volume of an entry of `secretFiles`: named after its Secret, or, where that gives no valid name or one that is taken, by
+its place, too. A name that begins with `secret-` is never one of those that begin with `secret` and a digit. */}}
+{{- define "tailrace.secretVolume" -}}
+{{- $name := (index .all .index).secretName -}}
+{{- $isTaken := false -}}
+{{- range $index, $file := .all -}}
+{{- $isTaken = or $isTaken (and (lt $index $.index) (eq $file.secretName $name)) -}}
+{{- end -}}
+{{- if and (not $isTaken) (le (len $name) 56) (not (contains "." $name)) -}}
+{{- printf "secret-%s" $name -}}
+{{- else -}}
+{{- regexReplaceAll "-+$" (printf "secret%d-%s" .index (replace "." "-" $name) | trunc 63) "" -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Where an entry of `secretFiles` is mounted. */}}
 {{- define "tailrace.secretPath" -}}
-{{- default (printf "/run/secrets/%s" .secretName) .mountPath -}}
+{{- default (printf "/run/secrets/%s" .secretName) .mountPath | trimSuffix "/" -}}
 {{- end -}}
 
 {{- define "tailrace.configVolumes" -}}
 - name: config
-  configMap: {name: {{ include "tailrace.configMapName" . }}}
-{{- range .Values.secretFiles }}
-- name: {{ printf "secret-%s" .secretName | replace "." "-" | trunc 63 }}
+  configMap: {name: {{ include "tailrace.configMapName" . | toYaml }}}
+{{- range $index, $file := .Values.secretFiles }}
+- name: {{ include "tailrace.secretVolume" (dict "all" $.Values.secretFiles "index" $index) }}
   secret:
-    secretName: {{ .secretName }}
+    secretName: {{ toYaml .secretName }}
     # For root and for group 0.
     defaultMode: 0440
     {{- with .items }}
@@ -59,7 +74,7 @@
 
 {{- define "tailrace.volumes" -}}
 - name: state
-  hostPath: {path: {{ include "tailrace.stateHostPath" . }}, type: DirectoryOrCreate}
+  hostPath: {path: {{ include "tailrace.stateHostPath" . | quote }}, type: DirectoryOrCreate}
 {{- if .Values.presets.hostLogs.enabled }}
 - name: logs
   hostPath: {path: /var/log, type: Directory}
@@ -106,7 +121,7 @@ again that is still on the node: the directory of the DaemonSet that is installe
 {{/* Makes the state directory writable for group 0, whatever wrote there before. */}}
 {{- define "tailrace.chownContainer" -}}
 - name: chown-state
-  image: {{ .Values.state.chown.image }}
+  image: {{ .Values.state.chown.image | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: [sh, -c, "chown -R 65532:0 /var/lib/tailrace && chmod -R g+rwX /var/lib/tailrace"]
   securityContext:
@@ -121,4 +136,9 @@ again that is still on the node: the directory of the DaemonSet that is installe
     limits: {memory: 64Mi}
   volumeMounts:
     - {name: state, mountPath: /var/lib/tailrace}
+{{- end -}}
+
+{{/* YAML takes a plain `off` for a boolean. */}}
+{{- define "tailrace.logLevel" -}}
+{{- if kindIs "bool" .Values.logLevel }}off{{ else }}{{ default "" .Values.logLevel }}{{ end -}}
 {{- end -}}

@@ -4,16 +4,15 @@
 {{- if ne .Values.mode "daemonset" -}}
 {{- fail "mode: deployment needs the OTLP input, which the agent does not have yet: use mode: daemonset, or the OpenTelemetry Collector as a gateway" -}}
 {{- end -}}
-{{- include "tailrace.endpointRefusals" .Values.otlp.endpoint -}}
-{{- include "tailrace.secretRefusals" . -}}
+{{- include "tailrace.endpointRefusals" (default "" .Values.otlp.endpoint) -}}
+{{- $texts := concat (values (default dict .Values.otlp.tls)) (values (default dict .Values.otlp.headers)) | join "\n" -}}
+{{- include "tailrace.secretRefusals" (dict "root" . "what" "otlp" "text" $texts) -}}
+{{- include "tailrace.listenRefusals" (dict "root" . "what" "admin.listen" "listen" .Values.admin.listen) -}}
+{{- include "tailrace.nameRefusals" . -}}
+{{- include "tailrace.containerRefusals" . -}}
+{{- include "tailrace.volumeRefusals" . -}}
 {{- if and .Values.configOverride .Values.config -}}
 {{- fail "configOverride is the whole config, so that config would be ignored: set one of them" -}}
-{{- end -}}
-{{- if .Values.configOverride -}}
-{{- $listen := tpl (dig "admin" "listen" "" .Values.configOverride) . -}}
-{{- if ne (regexFind "[0-9]+$" $listen) (include "tailrace.adminPort" .) -}}
-{{- fail (printf "configOverride needs admin: {listen: %q}, for the probes ask there: it has %q" .Values.admin.listen $listen) -}}
-{{- end -}}
 {{- end -}}
 {{- if and .Values.configMap.existingName (or .Values.configOverride .Values.config .Values.otlp.endpoint) -}}
 {{- fail "configMap.existingName is the whole config, so that otlp.endpoint, config and configOverride would be ignored: leave them out" -}}
@@ -30,16 +29,11 @@
 {{- fail "networkPolicy has no effect on pods with hostNetwork: switch one of them off" -}}
 {{- end -}}
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
-{{- if or (hasKey $.Values.commonLabels $key) (hasKey $.Values.podLabels $key) -}}
-{{- fail (printf "commonLabels, podLabels: the chart itself sets %s: leave it out, or see nameOverride" $key) -}}
+{{- range $name, $labels := dict "commonLabels" $.Values.commonLabels "podLabels" $.Values.podLabels "podMonitor.labels" $.Values.podMonitor.labels
+  "serviceMonitor.labels" $.Values.serviceMonitor.labels "prometheusRule.labels" $.Values.prometheusRule.labels "dashboard.labels" $.Values.dashboard.labels -}}
+{{- if hasKey (default dict $labels) $key -}}
+{{- fail (printf "%s: the chart itself sets %s: leave it out, or see nameOverride" $name $key) -}}
 {{- end -}}
-{{- end -}}
-{{- range $argument := .Values.extraArgs -}}
-{{- if regexMatch "^(-c|--config|--data-dir)" $argument -}}
-{{- fail (printf "extraArgs: the chart itself sets %s: use config, configOverride or state.hostPath" $argument) -}}
-{{- end -}}
-{{- if and $.Values.logLevel (hasPrefix "--log-level" $argument) -}}
-{{- fail "logLevel and --log-level in extraArgs: set one of them" -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.serviceMonitor.enabled (not .Values.service.enabled) -}}
@@ -50,7 +44,8 @@
 {{/* An endpoint of which nobody else would tell before the agent does, on every node. */}}
 {{- define "tailrace.endpointRefusals" -}}
 {{- if and . (not (contains "${" .)) -}}
-{{- if not (regexMatch "^https?://[^/{}\\s]+(/[^{}\\s]*)?$" .) -}}
+{{- $port := regexFind "^https?://[^/]*:[0-9]+(/|$)" . | regexFind ":[0-9]+/?$" | trimAll ":/" -}}
+{{- if or (not (regexMatch "^https?://(\\[[0-9a-fA-F:.]+\\]|[^/{}\\s:@?#\\[\\]]+)(:[0-9]+)?(/[^{}\\s]*)?$" .)) (gt (int $port) 65535) -}}
 {{- fail (printf "otlp.endpoint: %s is no URL: write http://HOST:PORT, or https://HOST:PORT for TLS, for gRPC too" .) -}}
 {{- end -}}
 {{- if hasSuffix "/v1/logs" (trimSuffix "/" .) -}}
@@ -89,17 +84,97 @@ agent gets it. Amounts that the agent fills in (`${...}`) are not known here. */
 {{- printf "%.3f" (mulf (float64 $number) (get $factors $unit)) -}}
 {{- end -}}
 
-{{/* Files below /run/secrets that the values name and that nothing mounts. */}}
+{{/* Files below /run/secrets that `text` names, alone on a line or as `${file:...}`, and that nothing mounts. */}}
 {{- define "tailrace.secretRefusals" -}}
 {{- $mounts := list -}}
-{{- range .Values.secretFiles }}{{ $mounts = append $mounts (include "tailrace.secretPath" .) }}{{ end -}}
-{{- range .Values.extraVolumeMounts }}{{ $mounts = append $mounts .mountPath }}{{ end -}}
-{{- $texts := concat (values .Values.otlp.tls) (values .Values.otlp.headers) | join "\n" -}}
-{{- range $file := regexFindAll "/run/secrets/[^}\\s]+" $texts -1 -}}
+{{- range .root.Values.secretFiles }}{{ $mounts = append $mounts (include "tailrace.secretPath" .) }}{{ end -}}
+{{- range .root.Values.extraVolumeMounts }}{{ $mounts = append $mounts (trimSuffix "/" .mountPath) }}{{ end -}}
+{{- range $named := regexFindAll "(?m)(^|_file: |\\$\\{file:)/run/secrets/[^}\\s]+" .text -1 -}}
+{{- $file := regexFind "/run/secrets/.*" $named -}}
 {{- $isMounted := false -}}
 {{- range $mounts }}{{ $isMounted = or $isMounted (hasPrefix (printf "%s/" .) (printf "%s/" $file)) }}{{ end -}}
 {{- if not $isMounted -}}
-{{- fail (printf "otlp names %s, which nothing mounts: list its Secret in secretFiles, as [{secretName: %s}]" $file (regexReplaceAll "^/run/secrets/([^/]+).*" $file "${1}")) -}}
+{{- fail (printf "%s names %s, which nothing mounts: list its Secret in secretFiles, as [{secretName: %s}]" $.what $file (regexReplaceAll "^/run/secrets/([^/]+).*" $file "${1}")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* An address of the admin endpoint at which the kubelet's probes find no agent. */}}
+{{- define "tailrace.listenRefusals" -}}
+{{- $port := regexFind "[0-9]+$" .listen -}}
+{{- $host := trimSuffix (printf ":%s" $port) .listen -}}
+{{- if or (not (regexMatch "^[1-9][0-9]{0,4}$" $port)) (gt (int $port) 65535) -}}
+{{- fail (printf "%s: %s has no port from 1 to 65535, at which probes and scrapes can ask: write 0.0.0.0:9464" .what .listen) -}}
+{{- end -}}
+{{- if regexMatch "^127\\.|^\\[[0:]*:0*1\\]$" $host -}}
+{{- fail (printf "%s: %s is loopback, but the kubelet's probes come to the pod's address, and no pod would get ready: write 0.0.0.0:%s, or [::]:%s on a cluster with IPv6 alone" .what .listen $port $port) -}}
+{{- end -}}
+{{- if and (not .root.Values.hostNetwork) (not (regexMatch "^(0\\.0\\.0\\.0|\\[[0:]+\\])$" $host)) -}}
+{{- fail (printf "%s: %s is one address, but each pod has its own: write 0.0.0.0:%s, or [::]:%s on a cluster with IPv6 alone" .what .listen $port $port) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What of the agent's config the chart's probes and mounts depend on. `what` is the value, `config` what it is. */}}
+{{- define "tailrace.configRefusals" -}}
+{{- $state := "/var/lib/tailrace" -}}
+{{- if and (hasKey .config "data_dir") (ne (toString .config.data_dir | trimSuffix "/") $state) -}}
+{{- fail (printf "%s.data_dir: the chart mounts the state directory at %s, and not at %s: leave it out; state.hostPath chooses the directory of the node" .what $state (toJson .config.data_dir)) -}}
+{{- end -}}
+{{- $admin := default dict .config.admin -}}
+{{- $listen := toString (default "" $admin.listen) -}}
+{{- if eq .what "config" -}}
+{{- if and (hasKey .config "admin") (not (kindIs "map" .config.admin)) -}}
+{{- fail "config.admin: the probes need the admin endpoint, so that it cannot be switched off: leave it out; admin.listen chooses its address" -}}
+{{- end -}}
+{{- if and (hasKey $admin "listen") (ne $listen .root.Values.admin.listen) -}}
+{{- fail (printf "config.admin.listen: the probes and the Service ask where admin.listen is, at %s, and not at %s: set admin.listen instead" .root.Values.admin.listen (toJson $admin.listen)) -}}
+{{- end -}}
+{{- else -}}
+{{- if or (hasPrefix "unix:" $listen) (ne (regexFind "[0-9]+$" $listen) (include "tailrace.adminPort" .root)) -}}
+{{- fail (printf "%s needs admin: {listen: %q}, for the probes ask there: it has %q" .what .root.Values.admin.listen $listen) -}}
+{{- end -}}
+{{- include "tailrace.listenRefusals" (dict "root" .root "what" (printf "%s.admin.listen" .what) "listen" $listen) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A shutdown that Kubernetes would cut short. */}}
+{{- define "tailrace.graceRefusals" -}}
+{{- $grace := toString (default "30s" (default dict .config.shutdown).grace) -}}
+{{- if not (contains "${" $grace) -}}
+{{- $seconds := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(ms|s|m|h|d)" $grace -1 -}}
+{{- $unit := get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0) (regexFind "[a-z]+$" .) -}}
+{{- $seconds = addf $seconds (mulf (regexFind "^[0-9.]+" . | float64) $unit) -}}
+{{- end -}}
+{{- if ge $seconds (float64 .root.Values.terminationGracePeriodSeconds) -}}
+{{- fail (printf "shutdown.grace: %s of the config is not less than terminationGracePeriodSeconds: %d: Kubernetes would kill the agent before it has stopped; raise terminationGracePeriodSeconds" $grace (int64 .root.Values.terminationGracePeriodSeconds)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Pipelines without an input, such as one whose name is nearly the preset's, and inputs that need a token or a role that the
+presets do not bring. */}}
+{{- define "tailrace.inputRefusals" -}}
+{{- $values := .root.Values -}}
+{{- $source := $values.presets.kubernetesAttributes.source -}}
+{{- range $name, $pipeline := .config.pipelines -}}
+{{- if not (regexMatch "^[a-z0-9_-]{1,64}$" $name) -}}
+{{- fail (printf "pipeline %q: a name is 1 to 64 of a-z, 0-9, _ and -" $name) -}}
+{{- end -}}
+{{- $inputs := $pipeline.inputs | default (list $pipeline.input) -}}
+{{- range $inputs -}}
+{{- if not (get (default dict .) "type") -}}
+{{- fail (printf "pipeline %s: an input needs a type: only pods and host get theirs from a preset, where it is enabled; add %s.pipelines.%s.input" $name $.what $name) -}}
+{{- end -}}
+{{- $metadata := toString (default "api" .metadata) -}}
+{{- if and (eq (toString .type) "kubernetes") (has $metadata (list "api" "kubelet")) -}}
+{{- if not (include "tailrace.needsToken" $.root) -}}
+{{- fail (printf "pipeline %s: metadata: %s of its input needs the token that presets.podLogs and presets.kubernetesAttributes bring: enable both, or set metadata: path" $name $metadata) -}}
+{{- end -}}
+{{- if and $values.rbac.create (ne $metadata $source) -}}
+{{- fail (printf "pipeline %s: metadata: %s of its input needs another role than presets.kubernetesAttributes.source: %s: set that to %s" $name $metadata $source $metadata) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -5,7 +5,7 @@
 {{- if ne .Values.securityProfile "custom" -}}
 {{- $context = dict "seccompProfile" (dict "type" "RuntimeDefault") -}}
 {{- end -}}
-{{- toYaml (mustMergeOverwrite $context (deepCopy .Values.podSecurityContext)) -}}
+{{- toYaml (mustMergeOverwrite $context (deepCopy (default dict .Values.podSecurityContext))) -}}
 {{- end -}}
 
 {{- define "tailrace.securityContext" -}}
@@ -20,7 +20,7 @@
 {{- $_ := set $context.capabilities "add" (list "DAC_READ_SEARCH") -}}
 {{- end -}}
 {{- end -}}
-{{- toYaml (mustMergeOverwrite $context (deepCopy .Values.securityContext)) -}}
+{{- toYaml (mustMergeOverwrite $context (deepCopy (default dict .Values.securityContext))) -}}
 {{- end -}}
 
 {{/* Without a capability root reads what root owns, which is what pod logs are, and nothing else. */}}

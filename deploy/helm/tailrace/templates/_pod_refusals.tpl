@@ -1,0 +1,74 @@
+{{/* Names, containers and volumes that the API server would refuse, or that would take the place of the chart's own. */}}
+
+{{/* Names that are made of several values, and the account that gets the role. */}}
+{{- define "tailrace.nameRefusals" -}}
+{{- $name := include "tailrace.fullname" . -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" $name) -}}
+{{- fail (printf "%q is no name of an object: it takes lower-case letters, digits and dashes: see fullnameOverride and nameOverride" $name) -}}
+{{- end -}}
+{{- if and .Values.service.enabled (not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name)) -}}
+{{- fail (printf "%q is no name of a Service, which begins with a letter and has no dots: set fullnameOverride, or service.enabled=false" $name) -}}
+{{- end -}}
+{{- if and .Values.rbac.create (include "tailrace.needsToken" .) (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.create: false without a name would let every pod of the namespace that uses the account `default` read all pods: set serviceAccount.name, or rbac.create=false" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Arguments, variables and containers. */}}
+{{- define "tailrace.containerRefusals" -}}
+{{- $logLevel := include "tailrace.logLevel" . -}}
+{{- range $argument := .Values.extraArgs -}}
+{{- if regexMatch "^(-c|--config|--data-dir|--input)" $argument -}}
+{{- fail (printf "extraArgs: the chart itself sets %s: use config, configOverride or state.hostPath" $argument) -}}
+{{- end -}}
+{{- if and $logLevel (hasPrefix "--log-level" $argument) -}}
+{{- fail "logLevel and --log-level in extraArgs: set one of them" -}}
+{{- end -}}
+{{- if and $.Values.configReload.enabled (hasPrefix "--watch" $argument) -}}
+{{- fail "extraArgs: configReload.enabled sets --watch: leave it out" -}}
+{{- end -}}
+{{- end -}}
+{{- $names := dict -}}
+{{- range include "tailrace.env" . | fromYamlArray -}}
+{{- if hasKey $names .name -}}
+{{- fail (printf "extraEnv: %s is there twice, or the chart itself sets it: leave one out" .name) -}}
+{{- end -}}
+{{- if has .name (list "TAILRACE_CONFIG" "TAILRACE_DATA_DIR" "TAILRACE_INPUT") -}}
+{{- fail (printf "extraEnv: %s is not for the chart: use config, configOverride or state.hostPath" .name) -}}
+{{- end -}}
+{{- if and $logLevel (eq .name "TAILRACE_LOG") -}}
+{{- fail "logLevel and TAILRACE_LOG in extraEnv: set one of them" -}}
+{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
+{{- $names := dict "tailrace" true -}}
+{{- if .Values.state.chown.enabled }}{{ $_ := set $names "chown-state" true }}{{ end -}}
+{{- range concat (default list .Values.initContainers) (default list .Values.extraContainers) -}}
+{{- if hasKey $names .name -}}
+{{- fail (printf "initContainers, extraContainers: a container %s is there already: choose another name" .name) -}}
+{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Volumes with one name, mounts at one place, and mounts of volumes that are not there. */}}
+{{- define "tailrace.volumeRefusals" -}}
+{{- $volumes := dict -}}
+{{- range concat (include "tailrace.configVolumes" . | fromYamlArray) (include "tailrace.volumes" . | fromYamlArray) -}}
+{{- if hasKey $volumes .name -}}
+{{- fail (printf "extraVolumes: a volume %s is there already: choose another name" .name) -}}
+{{- end -}}
+{{- $_ := set $volumes .name true -}}
+{{- end -}}
+{{- $paths := dict -}}
+{{- range concat (include "tailrace.configMounts" . | fromYamlArray) (include "tailrace.mounts" . | fromYamlArray) -}}
+{{- $path := trimSuffix "/" .mountPath -}}
+{{- if hasKey $paths $path -}}
+{{- fail (printf "secretFiles, extraVolumeMounts: %s and %s are both mounted at %s: give one of them another mountPath" (get $paths $path) .name $path) -}}
+{{- end -}}
+{{- if not (hasKey $volumes .name) -}}
+{{- fail (printf "extraVolumeMounts: there is no volume %s: add it to extraVolumes" .name) -}}
+{{- end -}}
+{{- $_ := set $paths $path .name -}}
+{{- end -}}
+{{- end -}}
