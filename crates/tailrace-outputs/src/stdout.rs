@@ -252,7 +252,10 @@ mod tests {
 
     #[test]
     fn a_write_that_fails_in_a_line_tears_none() {
-        let (first, other) = (Bytes::from_static(b"{\"a\":1}\n"), Bytes::from_static(b"{\"b\":2}\n"));
+        let (first, other) = (
+            Bytes::from_static(b"{\"a\":1}\n"),
+            Bytes::from_static(b"{\"b\":2}\n"),
+        );
         let pipe = Pipe {
             room: 3,
             ..Pipe::default()
@@ -261,9 +264,14 @@ mod tests {
             to: pipe.clone(),
             begun: Bytes::new(),
         };
-        let fail = || pipe.failures.lock().unwrap().push(io::ErrorKind::StorageFull);
+        let fail = || {
+            pipe.failures
+                .lock()
+                .unwrap()
+                .push(io::ErrorKind::StorageFull)
+        };
         // Three bytes pass, then the disk is full.
-        let mut failing = |lines: &mut Lines<Pipe>, payload: &Bytes| {
+        let failing = |lines: &mut Lines<Pipe>, payload: &Bytes| {
             let room = lines.to.room;
             lines.write_some(&payload[..room]).unwrap();
             lines.begun = payload.slice(..room);
@@ -272,7 +280,11 @@ mod tests {
         };
         failing(&mut lines, &first);
         lines.write(&first).unwrap();
-        assert_eq!(*pipe.written.lock().unwrap(), *first, "it goes on where it failed");
+        assert_eq!(
+            *pipe.written.lock().unwrap(),
+            *first,
+            "it goes on where it failed"
+        );
         pipe.written.lock().unwrap().clear();
         failing(&mut lines, &first);
         lines.write(&other).unwrap();

@@ -17,24 +17,45 @@ fn of(name: &str, known: &[(&[&str], &'static str)]) -> Option<&'static str> {
 }
 
 const SCALAR: [(&[&str], &str); 32] = [
-    (&["age", "datediff", "date_diff", "timestampdiff"], "extract(epoch FROM b - a)"),
+    (
+        &["age", "datediff", "date_diff", "timestampdiff"],
+        "extract(epoch FROM b - a)",
+    ),
     (&["charindex", "locate"], "strpos(text, 'part')"),
     (&["convert", "to_number", "safe_cast"], "CAST(a AS DOUBLE)"),
-    (&["date_add", "dateadd", "date_sub", "datesub"], "time + INTERVAL '1 day'"),
+    (
+        &["date_add", "dateadd", "date_sub", "datesub"],
+        "time + INTERVAL '1 day'",
+    ),
     (&["day", "dayofmonth"], "extract(day FROM time)"),
     (&["dayofweek", "isodow"], "extract(dow FROM time)"),
     (&["dayofyear"], "extract(doy FROM time)"),
     (&["digest", "md5", "sha1", "sha2", "sha512"], "sha256(text)"),
     (&["epoch"], "extract(epoch FROM time)"),
     (&["format", "printf"], "concat('a', b)"),
-    (&["format_timestamp", "formatdatetime", "strftime"], "to_char(time, '%Y-%m-%d')"),
+    (
+        &["format_timestamp", "formatdatetime", "strftime"],
+        "to_char(time, '%Y-%m-%d')",
+    ),
     (&["getdate", "sysdate", "utc_timestamp"], "now()"),
-    (&["get_json_object", "json_extract", "json_value", "json_query"], "json_get(a, 'key')"),
+    (
+        &[
+            "get_json_object",
+            "json_extract",
+            "json_value",
+            "json_query",
+        ],
+        "json_get(a, 'key')",
+    ),
     (&["hour"], "extract(hour FROM time)"),
     (&["if", "iff"], "CASE WHEN a THEN b ELSE c END"),
     (&["isnull"], "a IS NULL"),
     (
-        &["json_extract_path_text", "json_extract_scalar", "json_extract_string"],
+        &[
+            "json_extract_path_text",
+            "json_extract_scalar",
+            "json_extract_string",
+        ],
         "json_as_text(a, 'key')",
     ),
     (&["lcase"], "lower(text)"),
@@ -42,13 +63,24 @@ const SCALAR: [(&[&str], &str); 32] = [
     (&["minute"], "extract(minute FROM time)"),
     (&["mod"], "a % b"),
     (&["month"], "extract(month FROM time)"),
-    (&["parse_datetime", "parse_timestamp", "str_to_date", "strptime"], "to_timestamp(text, '%Y-%m-%d')"),
-    (&["regexp_extract", "regexp_substr"], "regexp_match(text, '(group)')[1]"),
+    (
+        &[
+            "parse_datetime",
+            "parse_timestamp",
+            "str_to_date",
+            "strptime",
+        ],
+        "to_timestamp(text, '%Y-%m-%d')",
+    ),
+    (
+        &["regexp_extract", "regexp_substr"],
+        "regexp_match(text, '(group)')[1]",
+    ),
     (&["regexp_matches"], "regexp_like(text, 'pattern')"),
     (&["safe_divide"], "a / nullif(b, 0)"),
     (&["second"], "extract(second FROM time)"),
     (&["sign"], "signum(a)"),
-    (&["string_split", "substring_index"], "split_part(text, ',', 1)"),
+    (&["string_split"], "split_part(text, ',', 1)"),
     (&["ucase"], "upper(text)"),
     (&["unix_timestamp"], "to_unixtime(time)"),
     (&["year"], "extract(year FROM time)"),
@@ -61,7 +93,10 @@ const AGGREGATES: [(&[&str], &str); 7] = [
     (&["collect_list", "list"], "array_agg(a)"),
     (&["count_if", "countif"], "count(*) FILTER (WHERE a)"),
     (&["group_concat", "listagg"], "string_agg(a, ',')"),
-    (&["percentile_disc", "quantile"], "percentile_cont(0.9) WITHIN GROUP (ORDER BY a)"),
+    (
+        &["percentile_disc", "quantile"],
+        "percentile_cont(0.9) WITHIN GROUP (ORDER BY a)",
+    ),
 ];
 
 #[cfg(test)]
@@ -78,14 +113,21 @@ mod tests {
                 assert!(matches!(found, Function::Unknown(_)), "`{name}` is known");
             }
             let called = instead.split_once('(').map(|(name, _)| name);
-            let called = called.filter(|name| name.chars().all(|it| it.is_ascii_lowercase() || it == '_'));
+            let called =
+                called.filter(|name| name.chars().all(|it| it.is_ascii_lowercase() || it == '_'));
             let Some(name) = called.filter(|name| *name != "extract") else {
                 continue;
             };
             let found = session.function(name);
-            assert!(!matches!(found, Function::Unknown(_)), "there is no `{name}`");
+            assert!(
+                !matches!(found, Function::Unknown(_)),
+                "there is no `{name}`"
+            );
         }
-        assert_eq!(other_function("STRFTIME"), Some("to_char(time, '%Y-%m-%d')"));
+        assert_eq!(
+            other_function("STRFTIME"),
+            Some("to_char(time, '%Y-%m-%d')")
+        );
         assert_eq!(other_function("arg_max"), None);
     }
 }

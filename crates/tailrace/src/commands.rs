@@ -214,7 +214,11 @@ mod tests {
 
     #[test]
     fn a_comment_is_no_option() {
-        for query in ["-- all\nSELECT 1", "--all of them\nSELECT 1", "--\nSELECT 1"] {
+        for query in [
+            "-- all\nSELECT 1",
+            "--all of them\nSELECT 1",
+            "--\nSELECT 1",
+        ] {
             assert_eq!(not_an_option(query.into()), *format!(" {query}"));
         }
         for word in ["--", "--file=a b", "--stats", "SELECT -- 1", "-n 1"] {

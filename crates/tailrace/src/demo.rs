@@ -123,7 +123,10 @@ fn next() -> (&'static str, &'static str) {
         return ("what the agent makes of that query", explain);
     }
     let init = "tailrace init --preset laptop && tailrace explain -c tailrace.yaml";
-    ("a config to begin with, and what the agent makes of it", init)
+    (
+        "a config to begin with, and what the agent makes of it",
+        init,
+    )
 }
 
 /// Starts the agent with the config of the demo.

@@ -140,9 +140,11 @@ fn check_levels(text: &str) -> anyhow::Result<()> {
 /// it is asked for.
 fn parse_filter(text: &str) -> anyhow::Result<EnvFilter> {
     check_levels(text)?;
+    let directives = text.split(',').map(str::trim);
+    let directives: Vec<_> = directives.filter(|word| !word.is_empty()).collect();
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
-        .parse(text)
+        .parse(directives.join(","))
         .with_context(|| {
             format!(
                 "cannot read the log level `{text}`; try `info` or `info,tailrace_inputs=debug`"

@@ -119,7 +119,9 @@ impl Tracker {
     ) {
         let mut state = self.lock();
         let marks = state.take_marks(self.outputs);
-        let Departed { marks: last, gone, .. } = &mut state.departed;
+        let Departed {
+            marks: last, gone, ..
+        } = &mut state.departed;
         (std::mem::take(last), std::mem::take(gone), marks)
     }
 

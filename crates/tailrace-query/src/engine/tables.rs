@@ -11,7 +11,9 @@ use crate::error::{Error, word_in};
 use crate::expand::expand;
 use crate::follow::Followed;
 use crate::input::Input;
-use crate::kind::{Kind, check_compressed, is_arrow, is_csv, is_listed, is_listed_input, is_parquet};
+use crate::kind::{
+    Kind, check_compressed, is_arrow, is_csv, is_listed, is_listed_input, is_parquet,
+};
 use crate::parquet_table::ParquetTable;
 use crate::sample::{Column, Reach, key_column, reserved_column, sample};
 use crate::store::Store;

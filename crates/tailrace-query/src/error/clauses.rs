@@ -209,7 +209,8 @@ fn unknown_function(text: &str, query: &ast::Query) -> Option<Error> {
             ..Error::usage(format!("`{name}` is a function of windows, and needs OVER"))
         });
     }
-    let instead = tailrace_sql::other_function(name).or_else(|| tailrace_sql::other_aggregate(name));
+    let instead =
+        tailrace_sql::other_function(name).or_else(|| tailrace_sql::other_aggregate(name));
     let near = near.and_then(|near| tailrace_sql::nearest(name, std::iter::once(near)));
     let near = near.map(|near| format!("did you mean `{near}`?"));
     Some(Error {

@@ -125,7 +125,15 @@ fn a_word_that_is_no_level_is_refused() {
         let error = parse_filter(text).unwrap_err().to_string();
         assert!(error.contains(meant), "{text}: {error}");
     }
-    for text in ["", " ", "INFO", "3", "off", "info, tailrace_inputs=debug", "[span]=debug"] {
+    for text in [
+        "",
+        " ",
+        "INFO",
+        "3",
+        "off",
+        "info, tailrace_inputs=debug",
+        "[span]=debug",
+    ] {
         assert!(parse_filter(text).is_ok(), "{text}");
     }
 }

@@ -82,7 +82,10 @@ fn a_join_that_is_held_and_a_long_line_fit_into_the_smallest_replay() {
     // The join may span half of 2 MiB; the line of the other stream ends beyond 2 MiB.
     let held = line("stderr", "java.lang.Error: x") + &frame.repeat(990_000 / frame.len());
     append(&bench.log("pod.log"), held.as_bytes());
-    append(&bench.log("pod.log"), line("stdout", &"x".repeat(1_150_000)).as_bytes());
+    append(
+        &bench.log("pod.log"),
+        line("stdout", &"x".repeat(1_150_000)).as_bytes(),
+    );
     let agent = bench.start();
     collector.wait_records(1);
     append(&bench.log("pod.log"), line("stderr", "later").as_bytes());

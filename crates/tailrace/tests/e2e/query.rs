@@ -104,9 +104,17 @@ fn names_that_are_no_text_are_those_of_files() {
         assert!(text(&output.stdout).contains('1'), "{arguments:?}");
     }
     let mut command = tailrace();
-    let output = command.args(["query", "-f", "SELECT n FROM logs"]).arg(&file).output().unwrap();
+    let output = command
+        .args(["query", "-f", "SELECT n FROM logs"])
+        .arg(&file)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("not UTF-8"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("not UTF-8"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]

@@ -97,7 +97,11 @@ fn a_query_that_does_not_stop_keeps_no_other_waiting() {
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     ask(&mut terminal, "", "the query was interrupted");
-    let shown = ask(&mut terminal, "SELECT 40 + 2 AS answer, sum(n) AS n FROM logs;\r", "4498500");
+    let shown = ask(
+        &mut terminal,
+        "SELECT 40 + 2 AS answer, sum(n) AS n FROM logs;\r",
+        "4498500",
+    );
     assert!(shown.contains("42"), "{shown:?}");
     terminal.write("\u{4}");
     assert!(child.wait().unwrap().success());

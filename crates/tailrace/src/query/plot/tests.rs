@@ -123,7 +123,11 @@ fn columns_begin_at_zero() {
         let drawn = drawn(&chart(vec![("t", minutes([0, 1])), ("ms", values)]));
         let labels = drawn.lines().filter_map(|line| line.split_once(" ┤"));
         let labels: Vec<_> = labels.map(|(label, _)| label.trim()).collect();
-        let zero = if zero_is_lowest { labels.last() } else { labels.first() };
+        let zero = if zero_is_lowest {
+            labels.last()
+        } else {
+            labels.first()
+        };
         assert_eq!(zero, Some(&"0"), "{drawn}");
     }
 }
