@@ -54,6 +54,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use tailrace_sql::with_room;
 
 use self::context::contexts;
 pub(crate) use self::on_disk::threads;
@@ -63,7 +64,6 @@ pub use self::plan::Plan;
 pub use self::temporary::Temporary;
 use crate::aggregate_orders::without_numbers;
 use crate::casts_apart::apart;
-use crate::compared_decimals::with_room;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::frame_distances::with_distances;

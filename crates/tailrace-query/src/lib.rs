@@ -11,7 +11,6 @@ mod archive;
 mod arguments;
 mod bounds;
 mod casts_apart;
-mod compared_decimals;
 mod csv_head;
 mod csv_quotes;
 mod describe;
