@@ -77,6 +77,7 @@ use crate::like_operators::as_like;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
+use crate::natural::as_using;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::order_names;
@@ -358,6 +359,7 @@ struct Tables {
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
     recursive_clauses::kept(query)?;
+    as_using(query, &tables.columns, &tables.added);
     written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);

@@ -35,6 +35,7 @@ mod mentioned;
 mod merge;
 mod multiset;
 mod names;
+mod natural;
 mod needles;
 mod notes;
 mod one_nan;
