@@ -90,9 +90,11 @@ use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
+use crate::struct_names::bare;
 use crate::table_functions::table_functions;
 use crate::unsupported::{check_clauses, check_counts, check_joins, check_plan};
 use crate::using::{qualify, written_stars};
+use crate::values_queries::as_selects;
 use crate::wide_literals::as_decimals;
 use crate::wide_star::{Star, folded};
 use crate::wildcard::without_added;
@@ -154,6 +156,7 @@ impl Engine {
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
         *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         let mut query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
+        as_selects(&mut query);
         check_counts(&query)?;
         check_operands(&query)?;
         check_joins(&query)?;
@@ -176,6 +179,7 @@ impl Engine {
             .statement_to_plan(statement(query))
             .await
             .and_then(unnested)
+            .and_then(bare)
             .and_then(|plan| match star {
                 Some(star) => star.unfolded(plan),
                 None => Ok(plan),
