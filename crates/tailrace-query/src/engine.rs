@@ -54,6 +54,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use tailrace_sql::with_room;
 
 use self::context::contexts;
 pub(crate) use self::on_disk::threads;
@@ -63,7 +64,6 @@ pub use self::plan::Plan;
 pub use self::temporary::Temporary;
 use crate::aggregate_orders::without_numbers;
 use crate::casts_apart::apart;
-use crate::compared_decimals::with_room;
 use crate::error::{Error, check_operands, reads_lines};
 use crate::first_rows::{check_offsets, is_of_rows, takes_first_rows};
 use crate::frame_distances::with_distances;
@@ -77,6 +77,7 @@ use crate::like_operators::as_like;
 use crate::mentioned::mentioned;
 use crate::multiset::paired;
 use crate::names::named;
+use crate::natural::as_using;
 use crate::notes::Notes;
 use crate::order::copied_before_order;
 use crate::order_names;
@@ -89,9 +90,11 @@ use crate::semi_joins::of_left;
 use crate::set_comparison::told_apart;
 use crate::several_kinds::{check_kinds, compared};
 use crate::star::left_out;
+use crate::struct_names::bare;
 use crate::table_functions::table_functions;
 use crate::unsupported::{check_clauses, check_counts, check_joins, check_plan};
 use crate::using::{qualify, written_stars};
+use crate::values_queries::as_selects;
 use crate::wide_literals::as_decimals;
 use crate::wide_star::{Star, folded};
 use crate::wildcard::without_added;
@@ -153,6 +156,7 @@ impl Engine {
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
         *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         let mut query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
+        as_selects(&mut query);
         check_counts(&query)?;
         check_operands(&query)?;
         check_joins(&query)?;
@@ -175,6 +179,7 @@ impl Engine {
             .statement_to_plan(statement(query))
             .await
             .and_then(unnested)
+            .and_then(bare)
             .and_then(|plan| match star {
                 Some(star) => star.unfolded(plan),
                 None => Ok(plan),
@@ -358,6 +363,7 @@ struct Tables {
 /// Writes a query in words that DataFusion understands as they are meant, and with one column in the place of very many.
 fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Error> {
     recursive_clauses::kept(query)?;
+    as_using(query, &tables.columns, &tables.added);
     written_stars(query, &tables.columns, &tables.added)?;
     without_added(query, tables.added)?;
     of_left(query);

@@ -1,11 +1,12 @@
 //! Keys of ROLLUP, CUBE and GROUPING SETS. DataFusion 55 takes a number among them for a constant, where SQL means the place of a
-//! column as it does elsewhere in GROUP BY, and it refuses keys that come and go together, as `ROLLUP ((a, b), c)` has them, and no key at
-//! all, as `GROUP BY ()` has it.
+//! column as it does elsewhere in GROUP BY, and it refuses keys that come and go together, as `ROLLUP ((a, b), c)` has them, ROLLUP and CUBE among
+//! GROUPING SETS, and no key at all, as `GROUP BY ()` has it.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, GroupByExpr, GroupByWithModifier, SelectItem, Value, VisitorMut,
+    self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier,
+    SelectItem, Value, VisitorMut,
 };
 use tailrace_sql::walk::walk_mut;
 
@@ -47,23 +48,70 @@ impl VisitorMut for Keys {
         }
         without_empty(keys);
         for key in keys {
-            let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else {
-                continue;
-            };
-            for key in sets.iter_mut().flatten() {
-                match column_of(key, &select.projection) {
-                    Ok(None) => {}
-                    Ok(Some(column)) => *key = column,
-                    Err(error) => {
-                        self.0 = Some(error);
-                        return ControlFlow::Break(());
-                    }
-                }
+            if let Err(error) = of_key(key, &select.projection) {
+                self.0 = Some(error);
+                return ControlFlow::Break(());
             }
-            without_tuples(key);
         }
         ControlFlow::Continue(())
     }
+}
+
+fn of_key(key: &mut Expr, items: &[SelectItem]) -> Result<(), Error> {
+    if let Expr::GroupingSets(sets) = key {
+        without_nested(sets)?;
+    }
+    let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else {
+        return Ok(());
+    };
+    for key in sets.iter_mut().flatten() {
+        if let Some(column) = column_of(key, items)? {
+            *key = column;
+        }
+    }
+    without_tuples(key);
+    Ok(())
+}
+
+/// The sets that ROLLUP and CUBE stand for, in their place. The parser takes these for functions there.
+fn without_nested(sets: &mut Vec<Vec<Expr>>) -> Result<(), Error> {
+    for set in std::mem::take(sets) {
+        match nested(&set) {
+            None => sets.push(set),
+            Some((true, parts)) => sets.extend(of_rollup(&parts)),
+            Some((false, parts)) if parts.len() <= CUBE_KEYS_MAX => sets.extend(of_cube(&parts)),
+            Some(_) => {
+                return Err(Error {
+                    place: set.first().and_then(place_of),
+                    ..Error::usage(format!(
+                        "CUBE among GROUPING SETS has at most {CUBE_KEYS_MAX} keys"
+                    ))
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a set is ROLLUP, or CUBE, and the keys of each of its parts.
+fn nested(set: &[Expr]) -> Option<(bool, Vec<Vec<Expr>>)> {
+    let [Expr::Function(called)] = set else {
+        return None;
+    };
+    let is_rollup = match called.name.to_string().to_ascii_uppercase().as_str() {
+        "ROLLUP" => true,
+        "CUBE" => false,
+        _ => return None,
+    };
+    let FunctionArguments::List(list) = &called.args else {
+        return None;
+    };
+    let parts = list.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(keys))) => Some(keys.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(key)) => Some(vec![key.clone()]),
+        _ => None,
+    });
+    Some((is_rollup, parts.collect::<Option<_>>()?))
 }
 
 /// Leaves `()` out beside other keys; by itself it is one group, of all rows.
@@ -117,22 +165,26 @@ fn is_star(item: &SelectItem) -> bool {
 /// The same key with all sets written out, if some of its parts are several keys.
 fn without_tuples(key: &mut Expr) {
     let sets = match key {
-        Expr::Rollup(parts) if has_tuples(parts) => {
-            let ends = (0..=parts.len()).rev();
-            ends.map(|end| parts[..end].concat()).collect()
-        }
-        Expr::Cube(parts) if has_tuples(parts) && parts.len() <= CUBE_KEYS_MAX => {
-            let chosen = (0..1_usize << parts.len()).rev();
-            let set = |chosen: usize| {
-                let parts = parts.iter().enumerate();
-                let parts = parts.filter(|(at, _)| chosen & (1 << at) != 0);
-                parts.flat_map(|(_, part)| part.clone()).collect()
-            };
-            chosen.map(set).collect()
-        }
+        Expr::Rollup(parts) if has_tuples(parts) => of_rollup(parts),
+        Expr::Cube(parts) if has_tuples(parts) && parts.len() <= CUBE_KEYS_MAX => of_cube(parts),
         _ => return,
     };
     *key = Expr::GroupingSets(sets);
+}
+
+fn of_rollup(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    let ends = (0..=parts.len()).rev();
+    ends.map(|end| parts[..end].concat()).collect()
+}
+
+fn of_cube(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    let chosen = (0..1_usize << parts.len()).rev();
+    let set = |chosen: usize| {
+        let parts = parts.iter().enumerate();
+        let parts = parts.filter(|(at, _)| chosen & (1 << at) != 0);
+        parts.flat_map(|(_, part)| part.clone()).collect()
+    };
+    chosen.map(set).collect()
 }
 
 fn has_tuples(parts: &[Vec<Expr>]) -> bool {

@@ -62,7 +62,8 @@ fn is_column(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
-fn name_of(expr: &Expr) -> String {
+/// What a column that is this expression is called, if it has no name.
+pub(crate) fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Nested(inner) => name_of(inner),
         Expr::Identifier(name) => name.value.clone(),

@@ -78,8 +78,8 @@ fn of_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
     let may_give_one = match &expr {
         Expr::BinaryExpr(it) => is_arithmetic(it.op),
-        // Files leave out what the negative of a column cannot be, as they do not behind a step.
-        Expr::Negative(operand) => !matches!(**operand, Expr::Literal(..) | Expr::Column(_)),
+        // Nor can files leave out what the negative of a column cannot be, whose NaN their least values do not tell.
+        Expr::Negative(operand) => !matches!(**operand, Expr::Literal(..)),
         Expr::ScalarFunction(it) => FUNCTIONS.contains(&it.func.name()),
         _ => false,
     };

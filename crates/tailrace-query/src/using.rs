@@ -1,24 +1,21 @@
 //! Tables that USING joins have a column in common: that of the table on the left. DataFusion 55 keeps the one of the table whose name comes
 //! first in the alphabet, which is NULL where the table on the right has no such row; and in WHERE, or of three tables, it knows neither.
 //! Here `*` stands for all columns of the first table and the others of the next ones, and the shared column is given its table. A NATURAL JOIN
-//! shares the columns that both sides have, where these are known.
+//! has been written so, where the columns of both sides are known (see [`natural`](crate::natural)).
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, Visitor, VisitorMut,
+    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
     WildcardAdditionalOptions,
 };
-use tailrace_sql::walk::{walk, walk_mut};
+use tailrace_sql::walk::walk_mut;
 
 use crate::error::Error;
+use crate::repeated_names::Columns;
 use crate::star::excluded;
 use crate::wildcard::{constraint_of, excluding};
-
-/// Columns by the names of tables.
-pub(crate) type Columns = HashMap<String, Vec<String>>;
 
 /// Writes what `*` stands for. `known` are the columns of tables of files, and `added` those of them that `*` leaves out.
 ///
@@ -30,11 +27,8 @@ pub(crate) fn written_stars(
     known: &Columns,
     added: &Columns,
 ) -> Result<(), Error> {
-    let mut natural = known.clone();
-    let _ = walk(query, &mut WithClauses(&mut natural));
     let mut stars = Stars {
         known,
-        natural,
         added,
         error: None,
     };
@@ -42,28 +36,8 @@ pub(crate) fn written_stars(
     stars.error.map_or(Ok(()), Err)
 }
 
-/// Adds what WITH gives names to, where it names its columns; a name that means several tables is that of none.
-struct WithClauses<'c>(&'c mut Columns);
-
-impl Visitor for WithClauses<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            let columns = match self.0.contains_key(&table.alias.name.value) {
-                true => Vec::new(),
-                false => names_of(&table.alias),
-            };
-            self.0.insert(table.alias.name.value.clone(), columns);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 struct Stars<'c> {
     known: &'c Columns,
-    /// And those of tables that WITH names; none where they are not known.
-    natural: Columns,
     added: &'c Columns,
     error: Option<Error>,
 }
@@ -81,7 +55,7 @@ impl VisitorMut for Stars<'_> {
             matches!(join, JoinOperator::Left(_) | JoinOperator::LeftOuter(_))
         };
         let is_left = merged.iter().any(is_left);
-        let relations = relations(&select.from, Some(&self.natural));
+        let relations = relations(&select.from);
         let mut items = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
             let SelectItem::Wildcard(options) = item else {
@@ -113,12 +87,10 @@ struct Relation {
     shared: Vec<String>,
 }
 
-/// Those whose columns `*` stands for, with the known columns of tables. `None` if that is not known.
-fn relations(from: &[ast::TableWithJoins], known: Option<&Columns>) -> Option<Vec<Relation>> {
+/// Those whose columns `*` stands for. `None` if that is not known.
+fn relations(from: &[ast::TableWithJoins]) -> Option<Vec<Relation>> {
     let mut relations = Vec::new();
     for tables in from {
-        // Of the tables that are joined so far.
-        let mut before = known.and_then(|known| columns_of(&tables.relation, known));
         relations.push(Relation {
             name: called(&tables.relation)?,
             table: table_of(&tables.relation),
@@ -126,23 +98,11 @@ fn relations(from: &[ast::TableWithJoins], known: Option<&Columns>) -> Option<Ve
         });
         for join in &tables.joins {
             use JoinOperator as Join;
-            let columns = known.and_then(|known| columns_of(&join.relation, known));
             let shared = match constraint_of(&join.join_operator) {
                 Some(JoinConstraint::Using(columns)) => columns.iter().map(last).collect(),
-                Some(JoinConstraint::Natural) => before.as_ref().zip(columns.as_ref()).map(
-                    |(before, columns): (&Vec<String>, &Vec<String>)| {
-                        let shared = before.iter().filter(|it| columns.contains(it));
-                        shared.cloned().collect()
-                    },
-                ),
+                Some(JoinConstraint::Natural) => None,
                 _ => Some(Vec::new()),
             };
-            before = before.zip(columns).map(|(mut before, columns)| {
-                let others = columns.into_iter().filter(|it| !before.contains(it));
-                let others: Vec<_> = others.collect();
-                before.extend(others);
-                before
-            });
             match &join.join_operator {
                 Join::Semi(_) | Join::Anti(_) | Join::LeftSemi(_) | Join::LeftAnti(_) => {}
                 Join::RightSemi(_) | Join::RightAnti(_) => return None,
@@ -219,8 +179,7 @@ impl VisitorMut for Shared {
         let [tables] = select.from.as_slice() else {
             return ControlFlow::Continue(());
         };
-        let (Some(base), Some(relations)) =
-            (called(&tables.relation), relations(&select.from, None))
+        let (Some(base), Some(relations)) = (called(&tables.relation), relations(&select.from))
         else {
             return ControlFlow::Continue(());
         };
@@ -308,34 +267,15 @@ fn merging<'j>(tables: &'j ast::TableWithJoins, found: &mut Vec<&'j JoinOperator
 }
 
 /// The name of a table that may be one of files.
-fn table_of(table: &TableFactor) -> Option<String> {
+pub(crate) fn table_of(table: &TableFactor) -> Option<String> {
     match table {
         TableFactor::Table { name, .. } => last(name),
         _ => None,
     }
 }
 
-/// The columns of a table, if they are known.
-fn columns_of(table: &TableFactor, known: &Columns) -> Option<Vec<String>> {
-    let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = table else {
-        return None;
-    };
-    let named = alias.as_ref().map_or_else(Vec::new, names_of);
-    if !named.is_empty() {
-        return Some(named);
-    }
-    let columns = known.get(&table_of(table)?)?;
-    (!columns.is_empty()).then(|| columns.clone())
-}
-
-/// The names that the columns of a table are given.
-fn names_of(alias: &ast::TableAlias) -> Vec<String> {
-    let names = alias.columns.iter();
-    names.map(|column| column.name.value.clone()).collect()
-}
-
 /// How the query calls a table.
-fn called(table: &TableFactor) -> Option<ObjectName> {
+pub(crate) fn called(table: &TableFactor) -> Option<ObjectName> {
     let (name, alias) = match table {
         TableFactor::Table { name, alias, .. } => (Some(name), alias),
         TableFactor::Derived { alias, .. } => (None, alias),
@@ -346,7 +286,7 @@ fn called(table: &TableFactor) -> Option<ObjectName> {
     alias.or_else(|| name.cloned())
 }
 
-fn last(column: &ObjectName) -> Option<String> {
+pub(crate) fn last(column: &ObjectName) -> Option<String> {
     let part: &Ident = column.0.last()?.as_ident()?;
     Some(part.value.clone())
 }

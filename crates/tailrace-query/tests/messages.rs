@@ -755,3 +755,24 @@ fn a_missing_column_is_missing_also_below_its_own_name() {
         "A key that the beginning of the files lacks becomes a column by `--columns nosuch=text`.",
     );
 }
+
+/// What is said of a text names the column that it is of, and no other, nor what DataFusion makes of expressions.
+#[test]
+fn a_text_that_is_no_time_is_of_its_column() {
+    let column = "the text '12' in `dur` is no timestamp";
+    let hint = "`TRY_CAST(dur AS TIMESTAMP)` gives NULL for such a text, and so does the column with `--columns dur=timestamp`";
+    for other in [
+        "timestamp::timestamp(0)",
+        "date_trunc('day', timestamp)",
+        "DATE '2026-03-01'::timestamp",
+    ] {
+        let sql = format!("SELECT {other} AS t, to_timestamp(dur) AS u FROM logs");
+        check(&sql, column, None, hint);
+    }
+    check(
+        "SELECT (dur || 'x')::bigint AS n FROM logs",
+        "the text '12x' in an expression of `dur` is no int64",
+        None,
+        "`TRY_CAST(x AS BIGINT)` gives NULL for such a text",
+    );
+}

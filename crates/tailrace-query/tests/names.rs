@@ -70,3 +70,24 @@ fn a_star_of_many_columns_has_no_other() {
         assert_eq!(&rows.unwrap(), row, "{key}");
     }
 }
+
+/// The members of a struct are called as they are, not as DataFusion calls them inside.
+#[test]
+fn members_of_a_struct_are_columns_of_their_names() {
+    for (sql, rows) in [
+        (
+            "SELECT unnest(named_struct('a', 1, 'b', 2)) AS s",
+            "{\"a\":1,\"b\":2}\n",
+        ),
+        (
+            "SELECT k, unnest(x) FROM (SELECT k, named_struct('n', name) AS x FROM logs) t ORDER BY k LIMIT 1",
+            "{\"k\":0,\"n\":\"n2\"}\n",
+        ),
+        (
+            "SELECT 7 AS a, unnest(x) FROM (SELECT named_struct('a', 1) AS x) t",
+            "{\"a\":7,\"t.x.a\":1}\n",
+        ),
+    ] {
+        check(sql, rows);
+    }
+}

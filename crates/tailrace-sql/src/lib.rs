@@ -59,7 +59,7 @@ pub use guard::caught;
 pub use kept_share::KeptShare;
 pub use mend::{
     EachExpr, SimplifiedApart, is_comparison, mend_functions, mending_planner, mending_rules,
-    written_decimal,
+    with_room, written_decimal,
 };
 pub use other_functions::{other_aggregate, other_function};
 pub use plan::planning_time;

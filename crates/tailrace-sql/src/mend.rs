@@ -3,10 +3,12 @@
 mod casts;
 mod ceil;
 mod coarse_time;
+pub(crate) mod compared_decimals;
 mod counts;
 mod date_part;
 mod date_trunc;
 mod decimal_float;
+mod decimal_literals;
 mod float_time;
 mod functions;
 mod in_lists;
@@ -33,6 +35,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
+pub use compared_decimals::with_room;
 pub use functions::mend_functions;
 pub use in_lists::SimplifiedApart;
 pub use written_decimal::written_decimal;
@@ -49,6 +52,10 @@ pub fn mending_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             float_time::cast_as_seconds,
         )),
         Arc::new(EachExpr::new("mended_functions", functions::replaced)),
+        Arc::new(EachExpr::new(
+            "decimal_literals",
+            decimal_literals::as_written,
+        )),
         Arc::new(EachExpr::new(
             "decimals_as_floats",
             decimal_float::cast_as_text,

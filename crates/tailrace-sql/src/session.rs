@@ -31,7 +31,9 @@ use futures::FutureExt;
 
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
-use crate::mend::{SimplifiedApart, mend_functions, mending_planner, mending_rules};
+use crate::mend::{
+    SimplifiedApart, compared_decimals, mend_functions, mending_planner, mending_rules, with_room,
+};
 use crate::sha256::sha256;
 use crate::value;
 
@@ -206,7 +208,8 @@ impl Session {
         guard::catching("planning", || {
             let schema = DFSchema::empty();
             let expr = state.create_logical_expr_from_sql_expr(expr, &schema)?;
-            let expr = as_cases(guard::guarded(expr)?.data, state)?;
+            let expr = expr.transform_up(|part| compared_decimals::of_expr(part, &schema))?;
+            let expr = as_cases(guard::guarded(expr.data)?.data, state)?;
             let expr = state.create_physical_expr(expr, &schema)?;
             let options = RecordBatchOptions::new().with_row_count(Some(1));
             let row =
@@ -248,7 +251,7 @@ impl Session {
         let options = state.config_options();
         let plan = state
             .analyzer()
-            .execute_and_check(plan, options, |_, _| {})?;
+            .execute_and_check(with_room(plan)?, options, |_, _| {})?;
         let optimizer = Optimizer::with_rules(vec![
             Arc::new(SimplifiedApart::default()),
             Arc::new(GuardAll),

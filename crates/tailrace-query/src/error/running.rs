@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{self as logical, LogicalPlan};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{self as logical, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 use tailrace_sql::walk::expressions;
 
@@ -50,14 +51,16 @@ impl Ran<'_> {
         };
         // The closures give no error.
         let _ = plan.apply_with_subqueries(|node| {
+            let schema = merge_schema(&node.inputs());
             for expr in node.expressions() {
                 let _ = expr.apply(|expr| {
-                    if let logical::Expr::Cast(cast) = expr
-                        && is_of_type(cast.field.data_type(), ty)
-                        && !is_number(&cast.expr)
-                        && !found.iter().any(|(known, _)| *known == *cast.expr)
+                    if let Some((text, made)) = made_of_text(expr)
+                        && is_of_type(&made, ty)
+                        && !is_number(text)
+                        && text.get_type(&schema).is_ok_and(|it| it.is_string())
+                        && !found.iter().any(|(known, _)| known == text)
                     {
-                        found.push(((*cast.expr).clone(), cast.field.data_type().clone()));
+                        found.push((text.clone(), made));
                     }
                     Ok(TreeNodeRecursion::Continue)
                 });
@@ -84,17 +87,11 @@ impl Ran<'_> {
         };
         let ours = type_name(ty);
         let shown = if ours == ty { sql_type } else { ours };
-        let named = |expr: &logical::Expr| match expr {
-            logical::Expr::Column(column) => column.name.clone(),
-            other => other.to_string(),
+        let names: Vec<_> = all.iter().map(|(expr, _)| named(expr)).collect();
+        let name = match all.first() {
+            Some((logical::Expr::Column(column), _)) => &column.name,
+            _ => "x",
         };
-        let names: Vec<_> = all
-            .iter()
-            .map(|(expr, _)| format!("`{}`", named(expr)))
-            .collect();
-        let name = all
-            .first()
-            .map_or_else(|| "x".to_owned(), |(expr, _)| named(expr));
         let columns = match &all[..] {
             [(logical::Expr::Column(_), _)] if reads_lines(self.plan) && ours != ty => {
                 format!(", and so does the column with `--columns {name}={ours}`")
@@ -111,6 +108,31 @@ impl Ran<'_> {
             )),
             ..Error::failure(format!("the text '{text}'{place} is no {shown}"))
         }
+    }
+}
+
+/// How a person is told of an expression: by its columns.
+fn named(expr: &logical::Expr) -> String {
+    let columns = expr.column_refs().into_iter();
+    let mut columns: Vec<_> = columns.map(|it| format!("`{}`", it.name)).collect();
+    columns.sort();
+    columns.dedup();
+    match expr {
+        logical::Expr::Column(column) => format!("`{}`", column.name),
+        _ if columns.is_empty() => "an expression".to_owned(),
+        _ => format!("an expression of {}", columns.join(" and ")),
+    }
+}
+
+/// What a cast, or `to_timestamp` and its like, makes a value of, and the type of that.
+fn made_of_text(expr: &logical::Expr) -> Option<(&logical::Expr, DataType)> {
+    match expr {
+        logical::Expr::Cast(cast) => Some((&cast.expr, cast.field.data_type().clone())),
+        logical::Expr::ScalarFunction(call) if call.name().starts_with("to_timestamp") => {
+            let time = DataType::Timestamp(TimeUnit::Nanosecond, None);
+            Some((call.args.first()?, time))
+        }
+        _ => None,
     }
 }
 

@@ -1,10 +1,11 @@
-//! Functions in FROM as DataFusion has them: with names in small letters, `LATERAL unnest` without that word, and `unnest` with a name for its column.
+//! Functions in FROM as DataFusion has them: with names in small letters, `LATERAL unnest` without that word, and `unnest` and series with a name for
+//! their column.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut,
+    self, Expr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    ObjectNamePart, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut,
 };
 use tailrace_sql::walk::walk_mut;
 
@@ -12,6 +13,8 @@ use super::{column_of, expr_of};
 
 /// What `unnest` without a name is called, and its column.
 const UNNEST: &str = "unnest";
+/// The functions of one column, which has the name of the table if that has one.
+const SERIES: [&str; 2] = ["generate_series", "range"];
 
 /// Writes them so.
 pub(super) fn written(query: &mut ast::Query) {
@@ -78,12 +81,17 @@ fn of_tables(tables: &mut TableWithJoins, is_named: &mut bool) {
             TableFactor::Table {
                 name,
                 args: Some(_),
+                alias,
                 ..
-            } => in_small_letters(name),
+            } => {
+                in_small_letters(name);
+                name_series(name, alias);
+            }
             TableFactor::Function {
                 name, args, alias, ..
             } => {
                 in_small_letters(name);
+                name_series(name, alias);
                 if name.to_string() == UNNEST {
                     *table = TableFactor::UNNEST {
                         alias: alias.take(),
@@ -103,27 +111,44 @@ fn of_tables(tables: &mut TableWithJoins, is_named: &mut bool) {
             alias, array_exprs, ..
         } = table
             && let [list] = &array_exprs[..]
-            && !gives_several(list)
         {
-            name_column(alias, is_named);
+            name_columns(alias, members_of(list), is_named);
         }
     }
 }
 
-/// Whether it is a struct, each of whose members is a column.
-fn gives_several(list: &Expr) -> bool {
+/// The members of a struct that is written out, each of which is a column.
+fn members_of(list: &Expr) -> Option<Vec<Ident>> {
+    let numbered = |count| (0..count).map(|at| Ident::new(format!("c{at}"))).collect();
     match list {
-        Expr::Dictionary(_) | Expr::Struct { .. } => true,
+        Expr::Dictionary(members) => Some(members.iter().map(|it| it.key.clone()).collect()),
+        Expr::Struct { values, .. } => Some(numbered(values.len())),
         Expr::Function(called) => {
-            let name = called.name.to_string().to_ascii_lowercase();
-            matches!(name.as_str(), "named_struct" | "struct")
+            let FunctionArguments::List(list) = &called.args else {
+                return None;
+            };
+            let args: Vec<_> = list.args.iter().filter_map(expr_of).collect();
+            match called.name.to_string().to_ascii_lowercase().as_str() {
+                "struct" => Some(numbered(args.len())),
+                "named_struct" => args.iter().step_by(2).map(name_in).collect(),
+                _ => None,
+            }
         }
-        _ => false,
+        _ => None,
     }
 }
 
-/// Names the column of `unnest` as what it is called.
-fn name_column(alias: &mut Option<TableAlias>, is_named: &mut bool) {
+/// The name that a text is.
+fn name_in(text: &Expr) -> Option<Ident> {
+    let Expr::Value(value) = text else {
+        return None;
+    };
+    let name = value.value.clone().into_string()?;
+    Some(Ident::with_quote('"', name))
+}
+
+/// Names the column of `unnest` as what it is called, or its columns as the members of a struct.
+fn name_columns(alias: &mut Option<TableAlias>, members: Option<Vec<Ident>>, is_named: &mut bool) {
     if alias.is_none() && !std::mem::replace(is_named, true) {
         *alias = Some(TableAlias {
             explicit: true,
@@ -132,13 +157,33 @@ fn name_column(alias: &mut Option<TableAlias>, is_named: &mut bool) {
             at: None,
         });
     }
-    if let Some(alias) = alias
-        && alias.columns.is_empty()
-    {
-        alias.columns.push(TableAliasColumnDef {
-            name: alias.name.clone(),
-            data_type: None,
-        });
+    if let Some(alias) = alias {
+        if let Some(members) = members
+            && alias.columns.is_empty()
+        {
+            alias.columns = members.into_iter().map(column).collect();
+        }
+        as_its_table(alias);
+    }
+}
+
+/// Names the column of a series as its table is called.
+fn name_series(function: &ObjectName, alias: &mut Option<TableAlias>) {
+    if SERIES.contains(&function.to_string().as_str()) {
+        alias.iter_mut().for_each(as_its_table);
+    }
+}
+
+fn as_its_table(alias: &mut TableAlias) {
+    if alias.columns.is_empty() {
+        alias.columns.push(column(alias.name.clone()));
+    }
+}
+
+fn column(name: Ident) -> TableAliasColumnDef {
+    TableAliasColumnDef {
+        name,
+        data_type: None,
     }
 }
 

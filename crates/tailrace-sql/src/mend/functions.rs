@@ -158,7 +158,8 @@ impl ScalarUDFImpl for Mended {
         match self.mend {
             Mend::Ceil => ceil::invoke(&**known, args),
             Mend::Count => counts::invoke(&**known, args),
-            Mend::DatePart | Mend::Order => known.invoke_with_args(args),
+            Mend::DatePart => date_part::invoke(&**known, args),
+            Mend::Order => known.invoke_with_args(args),
             Mend::DateTrunc => date_trunc::invoke(&**known, args),
             Mend::RegexpMatch => regexp_match::invoke(&args),
             Mend::RegexpReplace => regexp_replace::invoke(&**known, args),

@@ -1,9 +1,10 @@
 //! `to_timestamp` and its like with the type that they announce: of texts DataFusion 55 gives times without the zone, which nothing can be done with.
-//! And what is no finite number is no time, where it gives the year 1970 or the last time that there is.
+//! What is no finite number is no time, where it gives the year 1970 or the last time that there is. And a float of seconds has no more digits
+//! behind its point than floats of its size tell apart, microseconds today: as nanoseconds it would be a little before or after what is written.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray, TimestampNanosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_err};
@@ -21,6 +22,9 @@ pub(super) fn invoke(
         only_finite(seconds);
         if known.name() == "to_timestamp" {
             check_range(seconds)?;
+            if seconds.data_type().is_floating() {
+                *seconds = of_floats(seconds)?;
+            }
         }
     }
     let ty = args.return_field.data_type().clone();
@@ -53,6 +57,36 @@ fn check_range(seconds: &ColumnarValue) -> Result<()> {
     }
 }
 
+/// The times of floats of seconds.
+fn of_floats(seconds: &ColumnarValue) -> Result<ColumnarValue> {
+    let floats = cast(&seconds.to_array(1)?, &DataType::Float64)?;
+    let times: TimestampNanosecondArray = floats.as_primitive::<Float64Type>().unary(nanoseconds);
+    Ok(match seconds {
+        ColumnarValue::Array(_) => ColumnarValue::Array(Arc::new(times)),
+        ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&times, 0)?),
+    })
+}
+
+/// Seconds, rounded to the last decimal digit that floats of this size tell apart.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a float is cast to the nearest whole number, and NULL may be any"
+)]
+fn nanoseconds(seconds: f64) -> i64 {
+    // Below these powers of two neighbours are closer than one, 10 and 100 nanoseconds.
+    let digit = match seconds.abs() {
+        ..8_388_608.0 => 1,
+        ..67_108_864.0 => 10,
+        ..536_870_912.0 => 100,
+        _ => 1_000,
+    };
+    let whole = seconds.trunc();
+    let fraction = ((seconds - whole) * (1e9 / f64::from(digit))).round() as i64;
+    (whole as i64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(fraction * i64::from(digit))
+}
+
 /// NULL in the place of floats that are not finite.
 fn only_finite(seconds: &mut ColumnarValue) {
     match seconds {
@@ -74,5 +108,33 @@ fn only<T: ArrowPrimitiveType>(floats: &mut ArrayRef, is_finite: fn(T::Native) -
     if !known.values().iter().all(|it| is_finite(*it)) {
         let finite = |it| is_finite(it).then_some(it);
         *floats = Arc::new(known.unary_opt::<_, T>(finite));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A float that is written with so many digits is the time that is written.
+    #[test]
+    fn floats_are_the_times_that_are_written() {
+        for (whole, digits) in [
+            (1_772_359_205_i64, 6),
+            (-1_772_359_205, 6),
+            (300_000_000, 7),
+            (50_000_000, 8),
+            (4_000_000, 9),
+            (0, 9),
+            (-1, 9),
+        ] {
+            let unit = 10_i64.pow(9 - digits);
+            for step in 0..1_000 {
+                let fraction = step * 999_983 % 10_i64.pow(digits);
+                let text = format!("{whole}.{fraction:0width$}", width = digits as usize);
+                let expected =
+                    whole * 1_000_000_000 + fraction * unit * if whole < 0 { -1 } else { 1 };
+                assert_eq!(nanoseconds(text.parse().unwrap()), expected, "{text}");
+            }
+        }
     }
 }

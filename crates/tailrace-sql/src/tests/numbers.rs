@@ -471,6 +471,18 @@ fn decimals_are_compared_with_what_is_written() {
         ("q::decimal(12,2) < 1e300", "true true"),
         ("q::decimal(38,20) = 548.45", "false true"),
         ("q::decimal(38,20) > 548.4400000000001", "false true"),
+        ("q::decimal(38,20) BETWEEN 548.44 AND 548.44", "true false"),
+        ("q::decimal(38,20) NOT IN (1.5, 548.44)", "false true"),
+        ("q::decimal(12,2) IN (548.44, 1e300)", "true false"),
+        (
+            "CASE q::decimal(12,2) WHEN 548.44 THEN 'y' ELSE 'n' END",
+            "y n",
+        ),
+        (
+            "CASE WHEN q::decimal(12,2) > 548.44 THEN 0.1 ELSE q::decimal(12,2) END",
+            "548.44 0.10",
+        ),
+        ("CAST('548.44' AS DECIMAL(38,20)) IN (548.44)", "true true"),
     ] {
         assert_eq!(values(compared, &lines), expected, "{compared}");
     }
