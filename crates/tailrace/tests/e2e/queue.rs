@@ -46,20 +46,22 @@ fn feed(mut pipe: PipeWriter, bytes: Vec<u8>) -> JoinHandle<()> {
     })
 }
 
+/// How far the stream is on the disk.
+fn queued_to(bench: &Bench) -> Option<u64> {
+    let last = segments(bench).pop()?;
+    let name = last.file_stem()?.to_str()?.split_once('-')?.1;
+    let offset: u64 = name.parse().ok()?;
+    Some(offset + fs::metadata(&last).ok()?.len().saturating_sub(40))
+}
+
 /// An agent that was given all of this, and has the last of it on the disk.
 fn agent_with_some_queued(bench: &Bench, bytes: &[u8]) -> Agent {
     let (read, write) = pipe().unwrap();
     let agent = bench.start_with(read);
     feed(write, bytes.to_vec()).join().unwrap();
-    let ends = || {
-        let last = segments(bench).pop()?;
-        let name = last.file_stem()?.to_str()?.split_once('-')?.1;
-        let offset: u64 = name.parse().ok()?;
-        Some(offset + fs::metadata(&last).ok()?.len().saturating_sub(40))
-    };
     until(
-        || ends() == Some(bytes.len() as u64),
-        || format!("queued to {:?}", ends()),
+        || queued_to(bench) == Some(bytes.len() as u64),
+        || format!("queued to {:?}", queued_to(bench)),
     );
     agent
 }
@@ -114,24 +116,34 @@ fn kill_9_of_an_agent_that_reads_stdin_loses_nothing_that_was_queued() {
 fn what_a_detached_output_needs_stays_in_the_queue() {
     let (bench, up, down) = (Bench::new(), Collector::start(), Collector::start());
     bench.config(&format!(
-        "pipelines:\n  app:\n    input: {{type: stdin, format: json, queue: {{type: disk, max_bytes: 16MiB}}}}\n    \
-         batch: {{max_bytes: 64KiB, max_wait: 50ms}}\n    limits: {{replay: 2MiB}}\n    outputs:\n      \
-         up: {{type: otlp, endpoint: {}}}\n      \
-         down: {{type: otlp, endpoint: {}, retry: {{initial: 50ms, max: 200ms}}}}\n",
+        "pipelines:\n  app:\n    input: {{type: stdin, format: json, max_record_bytes: 256KiB, queue: {{type: disk, \
+         max_bytes: 8MiB}}}}\n    batch: {{max_bytes: 64KiB, max_wait: 50ms}}\n    limits: {{replay: 1MiB}}\n    \
+         outputs:\n      - {{type: otlp, name: up, endpoint: {}}}\n      \
+         - {{type: otlp, name: down, endpoint: {}, retry: {{initial: 50ms, max: 200ms}}}}\n",
         up.endpoint(),
         down.endpoint()
     ));
     down.always(Answer::status(503));
-    let agent = agent_with_some_queued(&bench, &lines(0..60_000));
+    let (read, mut write) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    // Whole lines at a time, so that nothing is unfinished when reading pauses for the output that is down.
+    let (mut written, mut bytes) = (0, 0);
+    let count = 48 * 1024 / lines(0..1).len();
+    while bytes < 1400 * 1024 {
+        let some = lines(written..written + count);
+        write.write_all(&some).unwrap();
+        (written, bytes) = (written + count, bytes + some.len() as u64);
+        until(
+            || queued_to(&bench) == Some(bytes),
+            || format!("{:?}", queued_to(&bench)),
+        );
+    }
     agent.says("the output is behind the others");
-    // What the other one has acknowledged would be deleted now.
-    let first = lines(0..1).len();
-    up.wait_records(1024 * 1024 / first);
     agent.kill();
     down.always(Answer::ok());
     let mut agent = bench.start();
     assert_eq!(agent.end().code(), Some(0));
-    let all: Vec<usize> = (0..60_000).collect();
+    let all: Vec<usize> = (0..written).collect();
     for collector in [&down, &up] {
         assert_eq!(arrivals(collector).into_keys().collect::<Vec<_>>(), all);
     }
