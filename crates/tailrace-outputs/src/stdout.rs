@@ -1,7 +1,10 @@
 //! Lines to standard output, or to any writer. It never formats them.
 
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -59,7 +62,11 @@ impl Output for StdoutOutput {
     }
 
     fn open(&self) -> Result<Opened, Error> {
-        Ok(Opened::in_order(Writer::to(Unbuffered)))
+        let writer = Writer::to(Unbuffered);
+        if ends_in_a_line(Path::new("/proc/self/fd/1")) {
+            writer.begin_anew();
+        }
+        Ok(Opened::in_order(writer))
     }
 
     fn is_ordered(&self) -> bool {
@@ -89,6 +96,19 @@ impl Write for Unbuffered {
     }
 }
 
+/// Whether it is a file whose last line has no end: an agent before this one was stopped while the disk was full.
+fn ends_in_a_line(path: &Path) -> bool {
+    let last = || {
+        let file = File::open(path).ok()?;
+        let meta = file.metadata().ok().filter(Metadata::is_file)?;
+        let mut last = [0];
+        file.read_exact_at(&mut last, meta.len().checked_sub(1)?)
+            .ok()?;
+        Some(last)
+    };
+    last().is_some_and(|last| last != *b"\n")
+}
+
 /// Writes payloads one after the other. A reader that went away does not come back.
 struct Writer<W> {
     lines: Arc<Mutex<Lines<W>>>,
@@ -100,6 +120,13 @@ impl<W: Write> Writer<W> {
         Writer {
             lines: Arc::new(Mutex::new(Lines { to, begun })),
         }
+    }
+
+    /// What is there ends within a line that is not this writer's: the next payload begins on another one.
+    fn begin_anew(&self) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        // No payload begins so.
+        lines.begun = Bytes::from_static(b"\0");
     }
 }
 
@@ -181,7 +208,7 @@ mod tests {
 
     use tailrace_otlp::Compression;
 
-    use super::{Lines, WRITTEN, Writer};
+    use super::{Lines, WRITTEN, Writer, ends_in_a_line};
     use crate::delivery::{Outcome, Payload, RetryCause, Transport};
 
     /// Fails as scripted, then keeps what is written to it; at most `room` bytes at once.
@@ -289,5 +316,27 @@ mod tests {
         failing(&mut lines, &first);
         lines.write(&other).unwrap();
         assert_eq!(*pipe.written.lock().unwrap(), b"{\"a\n{\"b\":2}\n");
+    }
+
+    #[test]
+    fn what_an_earlier_agent_left_of_a_line_stays_a_line_of_its_own() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (text, is_torn) in [("", false), ("{}\n", false), ("{}\n{\"a", true)] {
+            std::fs::write(file.path(), text).unwrap();
+            assert_eq!(ends_in_a_line(file.path()), is_torn, "{text:?}");
+        }
+        assert!(!ends_in_a_line(std::path::Path::new("/dev/null")));
+        let pipe = Pipe::default();
+        let writer = Writer::to(pipe.clone());
+        writer.begin_anew();
+        for _ in 0..2 {
+            writer
+                .lines
+                .lock()
+                .unwrap()
+                .write(&Bytes::from_static(b"{}\n"))
+                .unwrap();
+        }
+        assert_eq!(*pipe.written.lock().unwrap(), b"\n{}\n{}\n");
     }
 }

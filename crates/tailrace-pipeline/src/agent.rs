@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
-use tailrace_inputs::{DataDir, FingerprintKey, HandedOver};
+use tailrace_inputs::{DataDir, FingerprintKey, HandedOver, LossReason};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle as Task;
@@ -121,7 +121,7 @@ pub struct Summary {
     pub undelivered_bytes: u64,
     /// Of these, bytes of files that were truncated or deleted since; the others are read again at the next start.
     pub undelivered_gone_bytes: u64,
-    /// Bytes of inputs that cannot be read again with records that are not acknowledged.
+    /// Bytes of inputs that cannot be read again with records that are not acknowledged, and what a disk queue could not store.
     pub lost_bytes: u64,
     /// An input could not be read to its end, and cannot be opened again.
     pub is_broken: bool,
@@ -607,7 +607,7 @@ impl View {
             is_broken: false,
             fault,
         };
-        let mut queued_bytes = 0;
+        let (mut queued_bytes, mut unwritten_bytes) = (0, 0);
         for pipeline in self.pipelines.all() {
             let stored = pipeline.stored();
             let (files, others) = pipeline.tracker.undelivered_bytes();
@@ -616,6 +616,12 @@ impl View {
             summary.undelivered_bytes += files + queued;
             summary.undelivered_gone_bytes += pipeline.tracker.undelivered_gone_bytes(&stored);
             summary.lost_bytes += others;
+            // What a queue on a full disk had no room for; its loss is in the log.
+            let lost = pipeline.metrics.lost_by_reason();
+            let unwritten = lost
+                .iter()
+                .find(|(reason, _)| *reason == LossReason::Unwritten.as_str());
+            unwritten_bytes += unwritten.map_or(0, |(_, bytes)| bytes);
             summary.is_broken |= pipeline.broken.load(Ordering::Relaxed);
         }
         if summary.lost_bytes > 0 {
@@ -624,6 +630,7 @@ impl View {
                 "standard input was read and not delivered in time; it cannot be read again"
             );
         }
+        summary.lost_bytes += unwritten_bytes;
         if summary.undelivered_bytes > 0 {
             for lag in self.lags(NAMED_MAX).iter().flatten() {
                 warn!(path = %lag.path.display(), bytes = lag.behind(), "not delivered yet");

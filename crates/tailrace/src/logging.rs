@@ -40,13 +40,14 @@ pub struct Args {
     /// How own logs are written to standard error: `auto` is text on a terminal, else JSON
     #[arg(long, value_enum, default_value_t = Format::Auto, global = true)]
     pub log_format: Format,
-    /// Which own logs are written: a level, or directives such as `info,tailrace_inputs=debug`
+    /// Which own logs are written: a level, or directives such as `info,tailrace_pipeline=debug`
     #[arg(
         long,
         env = "TAILRACE_LOG",
         default_value = "info",
         global = true,
         value_name = "FILTER",
+        value_parser = filter_text,
         hide_env_values = true
     )]
     pub log_level: String,
@@ -118,22 +119,29 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// agent. So such a word is refused here; a module stands before a level.
 fn check_levels(text: &str) -> anyhow::Result<()> {
     let words = text.split(',').map(str::trim);
-    let word = words
-        .filter(|word| !word.is_empty() && !word.contains(['=', '[']))
-        .find(|word| word.parse::<LevelFilter>().is_err());
-    let Some(word) = word else {
+    let levels = words.filter(|word| !word.is_empty() && !word.contains('['));
+    let mut levels = levels.map(|word| word.rsplit('=').next().unwrap_or(word));
+    let Some(word) = levels.find(|level| level.parse::<LevelFilter>().is_err()) else {
         return Ok(());
     };
     let lower = word.to_lowercase();
     let begins = |level: &&&str| lower.starts_with(**level) || level.starts_with(&lower);
     let alike = LEVELS.iter().find(begins).map(|level| (*level).to_owned());
     let alike = alike.or_else(|| tailrace_sql::nearest(&lower, LEVELS.into_iter()));
-    let meant = alike.map_or_else(String::new, |level| format!("did you mean `{level}`? "));
+    let meant = alike.map_or_else(String::new, |level| format!(", did you mean `{level}`?"));
     bail!(
-        "`{}` is no log level; {meant}The levels are {}, and that of one module is written `tailrace_inputs=debug`",
+        "`{}` is no log level{meant} (levels: {}; of one module: `tailrace_pipeline=debug`)",
         printed::shown(word),
         LEVELS.join(", ")
     )
+}
+
+/// A filter that is understood, for the command line.
+fn filter_text(text: &str) -> Result<String, String> {
+    match parse_filter(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The filter that a person asks for. What the clients of object stores say of each retry is a detail here, which is left out unless
@@ -147,7 +155,7 @@ fn parse_filter(text: &str) -> anyhow::Result<EnvFilter> {
         .parse(directives.join(","))
         .with_context(|| {
             format!(
-                "cannot read the log level `{text}`; try `info` or `info,tailrace_inputs=debug`"
+                "cannot read the log level `{text}`; try `info` or `info,tailrace_pipeline=debug`"
             )
         })?;
     if filter.max_level_hint() != Some(LevelFilter::INFO) || text.contains(STORES) {

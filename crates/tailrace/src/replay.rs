@@ -55,6 +55,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     match refused {
         0 => Ok(()),
-        _ => Err(anyhow!("{refused} records were refused again; they are kept").into()),
+        _ => Err(anyhow!("{refused} records were not accepted; they are kept").into()),
     }
 }

@@ -187,6 +187,9 @@ impl Reader {
             has_ended = self.fill(&mut buffer, &mut events);
             self.submit(buffer, &mut events);
         }
+        if !has_ended && !self.input.is_kept() {
+            self.end_streams();
+        }
         if !self.meanwhile.is_empty() {
             let nothing = self.pool.take();
             self.submit(nothing, &mut events);
@@ -204,6 +207,20 @@ impl Reader {
         }
         self.shared.add_stored(self.input.stored());
         self.input.hand_over()
+    }
+
+    /// Reading ends before a stream does, which nobody can read again: what is held of its last record is given out, and marked,
+    /// for its rest may still have come.
+    fn end_streams(&mut self) {
+        let sources: Vec<_> = self.slots.keys().copied().collect();
+        for source in sources {
+            let ended = FileEvent::Finished {
+                source,
+                is_cut: true,
+            };
+            let event = self.source_event(ended);
+            self.meanwhile.extend(event);
+        }
     }
 
     /// Opens what comes, until whoever reads on is about to begin: a file that is deleted meanwhile is handed over, and one that

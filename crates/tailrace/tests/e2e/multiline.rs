@@ -1,5 +1,7 @@
 //! Multi-line records: joined over batches and restarts, complete after silence, the same for every output.
 
+use std::io::Write as _;
+
 use tailrace_testkit::{Answer, Collector};
 
 use crate::agent::body;
@@ -66,6 +68,24 @@ fn the_last_record_of_a_file_is_complete_after_silence() {
     append(&bench.log("a.log"), b"later\n");
     collector.wait_records(4);
     assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
+fn what_is_held_of_a_pipe_is_given_out_when_the_agent_is_stopped() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: stdin, multiline: {{preset: [java], timeout: 60s}}}}\n    output: {}\n",
+        output("otlp", &collector)
+    ));
+    let (read, mut write) = std::io::pipe().unwrap();
+    let agent = bench.start_with(read);
+    write
+        .write_all(b"one\njava.lang.Error: x\n\tat A.f(A.java)\n\tat A.g(")
+        .unwrap();
+    collector.wait_records(1);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let expect = ["java.lang.Error: x\n\tat A.f(A.java)\n\tat A.g(", "one"];
+    assert_eq!(bodies(&collector), expect);
 }
 
 #[test]
