@@ -621,7 +621,7 @@ impl View {
             let unwritten = lost
                 .iter()
                 .find(|(reason, _)| *reason == LossReason::Unwritten.as_str());
-            unwritten_bytes += unwritten.map_or(0, |(_, bytes)| bytes);
+            unwritten_bytes += unwritten.map_or(0, |(_, bytes)| *bytes);
             summary.is_broken |= pipeline.broken.load(Ordering::Relaxed);
         }
         if summary.lost_bytes > 0 {
