@@ -119,7 +119,7 @@ fn a_word_that_is_no_level_is_refused() {
         ("warning", "did you mean `warn`?"),
         ("info,WARNING", "did you mean `warn`?"),
         ("err", "did you mean `error`?"),
-        ("tracing", "did you mean `trace`?"),
+        ("wars", "did you mean `warn`?"),
         ("tailrace_inputs", "is no log level (levels: off"),
         (
             "info,tailrace_pipeline=verbose",
