@@ -1,14 +1,15 @@
 //! Lines to standard output, or to any writer. It never formats them.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use tailrace_otlp::{ConsoleEncoding, Encoding, NdjsonEncoding};
 use tailrace_schema::section::Section;
@@ -62,11 +63,7 @@ impl Output for StdoutOutput {
     }
 
     fn open(&self) -> Result<Opened, Error> {
-        let writer = Writer::to(Unbuffered);
-        if ends_in_a_line(Path::new("/proc/self/fd/1")) {
-            writer.begin_anew();
-        }
-        Ok(Opened::in_order(writer))
+        Ok(Opened::in_order(Writer::stdout()))
     }
 
     fn is_ordered(&self) -> bool {
@@ -96,14 +93,24 @@ impl Write for Unbuffered {
     }
 }
 
-/// Whether it is a file whose last line has no end: an agent before this one was stopped while the disk was full.
+/// The lines of the process: all outputs write them in turn, those of an agent before a reload, too.
+static LINES: OnceLock<Arc<Mutex<Lines<Unbuffered>>>> = OnceLock::new();
+
+/// Whether the standard output is a file whose last line has no end: an agent before this one was stopped while the disk was full.
+fn begins_in_a_line() -> bool {
+    // Opening something else could have an effect.
+    let stat = rustix::fs::fstat(io::stdout());
+    let is_file = stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
+    is_file && ends_in_a_line(Path::new("/proc/self/fd/1"))
+}
+
+/// Whether the last line of a file has no end.
 fn ends_in_a_line(path: &Path) -> bool {
     let last = || {
         let file = File::open(path).ok()?;
-        let meta = file.metadata().ok().filter(Metadata::is_file)?;
         let mut last = [0];
-        file.read_exact_at(&mut last, meta.len().checked_sub(1)?)
-            .ok()?;
+        let end = file.metadata().ok()?.len();
+        file.read_exact_at(&mut last, end.checked_sub(1)?).ok()?;
         Some(last)
     };
     last().is_some_and(|last| last != *b"\n")
@@ -114,19 +121,15 @@ struct Writer<W> {
     lines: Arc<Mutex<Lines<W>>>,
 }
 
-impl<W: Write> Writer<W> {
-    fn to(to: W) -> Writer<W> {
-        let begun = Bytes::new();
+impl Writer<Unbuffered> {
+    fn stdout() -> Self {
+        let lines = LINES.get_or_init(|| {
+            let lines = Lines::to(Unbuffered, begins_in_a_line());
+            Arc::new(Mutex::new(lines))
+        });
         Writer {
-            lines: Arc::new(Mutex::new(Lines { to, begun })),
+            lines: Arc::clone(lines),
         }
-    }
-
-    /// What is there ends within a line that is not this writer's: the next payload begins on another one.
-    fn begin_anew(&self) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        // No payload begins so.
-        lines.begun = Bytes::from_static(b"\0");
     }
 }
 
@@ -138,6 +141,14 @@ struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
+    /// `begins_in_a_line`: what is there ends within a line that is not this writer's, so that its first payload begins on another one.
+    fn to(to: W, begins_in_a_line: bool) -> Lines<W> {
+        // No payload begins so.
+        let begun: &[u8] = if begins_in_a_line { b"\0" } else { b"" };
+        let begun = Bytes::from_static(begun);
+        Lines { to, begun }
+    }
+
     /// Writes a payload, or goes on with it.
     fn write(&mut self, payload: &Bytes) -> io::Result<()> {
         if !payload.starts_with(&self.begun) {
@@ -252,7 +263,9 @@ mod tests {
             io::ErrorKind::Other,
         ];
         pipe.failures.lock().unwrap().extend(failures);
-        let output = Writer::to(pipe.clone());
+        let output = Writer {
+            lines: Arc::new(Mutex::new(Lines::to(pipe.clone(), false))),
+        };
         let payload = Payload {
             bytes: Bytes::from_static(b"{\"a\":1}\n"),
             compression: Compression::None,
@@ -287,10 +300,7 @@ mod tests {
             room: 3,
             ..Pipe::default()
         };
-        let mut lines = Lines {
-            to: pipe.clone(),
-            begun: Bytes::new(),
-        };
+        let mut lines = Lines::to(pipe.clone(), false);
         let fail = || {
             pipe.failures
                 .lock()
@@ -325,17 +335,10 @@ mod tests {
             std::fs::write(file.path(), text).unwrap();
             assert_eq!(ends_in_a_line(file.path()), is_torn, "{text:?}");
         }
-        assert!(!ends_in_a_line(std::path::Path::new("/dev/null")));
         let pipe = Pipe::default();
-        let writer = Writer::to(pipe.clone());
-        writer.begin_anew();
+        let mut lines = Lines::to(pipe.clone(), true);
         for _ in 0..2 {
-            writer
-                .lines
-                .lock()
-                .unwrap()
-                .write(&Bytes::from_static(b"{}\n"))
-                .unwrap();
+            lines.write(&Bytes::from_static(b"{}\n")).unwrap();
         }
         assert_eq!(*pipe.written.lock().unwrap(), b"\n{}\n{}\n");
     }

@@ -22,15 +22,14 @@ const SCALAR: [(&[&str], &str); 32] = [
         "extract(epoch FROM b - a)",
     ),
     (&["charindex", "locate"], "strpos(text, 'part')"),
-    (&["convert", "to_number", "safe_cast"], "CAST(a AS DOUBLE)"),
+    (&["convert", "to_number"], "CAST(a AS DOUBLE)"),
     (
         &["date_add", "dateadd", "date_sub", "datesub"],
         "time + INTERVAL '1 day'",
     ),
     (&["day", "dayofmonth"], "extract(day FROM time)"),
-    (&["dayofweek", "isodow"], "extract(dow FROM time)"),
+    (&["dayofweek"], "extract(dow FROM time) + 1"),
     (&["dayofyear"], "extract(doy FROM time)"),
-    (&["digest", "md5", "sha1", "sha2", "sha512"], "sha256(text)"),
     (&["epoch"], "extract(epoch FROM time)"),
     (&["format", "printf"], "concat('a', b)"),
     (
@@ -50,6 +49,7 @@ const SCALAR: [(&[&str], &str); 32] = [
     (&["hour"], "extract(hour FROM time)"),
     (&["if", "iff"], "CASE WHEN a THEN b ELSE c END"),
     (&["isnull"], "a IS NULL"),
+    (&["isodow"], "extract(isodow FROM time)"),
     (
         &[
             "json_extract_path_text",
@@ -79,8 +79,8 @@ const SCALAR: [(&[&str], &str); 32] = [
     (&["regexp_matches"], "regexp_like(text, 'pattern')"),
     (&["safe_divide"], "a / nullif(b, 0)"),
     (&["second"], "extract(second FROM time)"),
+    (&["sha2"], "sha256(text)"),
     (&["sign"], "signum(a)"),
-    (&["string_split"], "split_part(text, ',', 1)"),
     (&["ucase"], "upper(text)"),
     (&["unix_timestamp"], "to_unixtime(time)"),
     (&["year"], "extract(year FROM time)"),
@@ -94,7 +94,7 @@ const AGGREGATES: [(&[&str], &str); 7] = [
     (&["count_if", "countif"], "count(*) FILTER (WHERE a)"),
     (&["group_concat", "listagg"], "string_agg(a, ',')"),
     (
-        &["percentile_disc", "quantile"],
+        &["quantile_cont"],
         "percentile_cont(0.9) WITHIN GROUP (ORDER BY a)",
     ),
 ];

@@ -128,7 +128,16 @@ fn not_an_option(word: OsString) -> OsString {
 impl Cli {
     /// The command line of this process. Help, and an error in it, end the process here.
     pub fn of_process() -> Self {
-        let words: Vec<_> = std::env::args_os().map(not_an_option).collect();
+        let mut has_options = true;
+        let word = |word: OsString| {
+            has_options &= word != "--";
+            if has_options {
+                not_an_option(word)
+            } else {
+                word
+            }
+        };
+        let words: Vec<_> = std::env::args_os().map(word).collect();
         let color = style::of_command_line(words.iter().map(|it| it.to_string_lossy().into()));
         // A word that only looks like a command's name makes one too many.
         let may_be_asked = |name: &str| words.iter().any(|word| word == name);

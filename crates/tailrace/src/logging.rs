@@ -118,8 +118,12 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// The filter takes a word that is no level for the name of a module, whose events alone are then written: `warning` would silence the
 /// agent. So such a word is refused here; a module stands before a level.
 fn check_levels(text: &str) -> anyhow::Result<()> {
-    let words = text.split(',').map(str::trim);
-    let levels = words.filter(|word| !word.is_empty() && !word.contains('['));
+    if text.contains('[') {
+        // Fields of spans have commas of their own.
+        return Ok(());
+    }
+    let levels = text.split(',').map(str::trim);
+    let levels = levels.filter(|word| !word.is_empty());
     let mut levels = levels.map(|word| word.rsplit('=').next().unwrap_or(word));
     let Some(word) = levels.find(|level| level.parse::<LevelFilter>().is_err()) else {
         return Ok(());

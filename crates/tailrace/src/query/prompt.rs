@@ -103,7 +103,7 @@ pub(super) fn run(session: &Session<'_>, runtime: &Runtime) -> Result<(), Failur
             }),
         };
         if interrupted {
-            anew::begin_if_busy(&session.temporary())?;
+            anew::begin_if_busy(session, &interrupts)?;
         }
         match answered {
             Ok(()) => {}

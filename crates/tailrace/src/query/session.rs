@@ -90,6 +90,11 @@ impl<'a> Session<'a> {
         self.inputs.iter().map(Input::name).collect()
     }
 
+    /// Whether its files are where they were.
+    pub(super) fn has_its_files(&self) -> bool {
+        super::check_files(&self.inputs).is_ok()
+    }
+
     /// The first of the files that can be read once.
     pub(super) fn stream(&self) -> Option<String> {
         let stream = self.inputs.iter().find(|input| input.is_stream());

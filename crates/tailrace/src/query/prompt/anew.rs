@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tailrace_query::Temporary;
 
+use super::super::session::Session;
+use super::interrupts::Interrupts;
 use crate::printed::Printer;
 use crate::sysinfo;
 
@@ -21,17 +23,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 const BUSY: Duration = Duration::from_millis(40);
 
-/// Begins the process anew if a query that was interrupted still works.
+/// Begins the process anew if a query that was interrupted still works after a second, or at the next interrupt. Where files
+/// of the prompt are not there any more it goes on beside that query.
 ///
 /// # Errors
 ///
 /// The process cannot begin anew.
-pub(super) fn begin_if_busy(temporary: &Temporary) -> anyhow::Result<()> {
+pub(super) fn begin_if_busy(session: &Session<'_>, interrupts: &Interrupts) -> anyhow::Result<()> {
     let interrupted = Instant::now();
     while works() {
-        if interrupted.elapsed() > PATIENCE {
-            return begin(temporary);
+        if !interrupts.forget() && interrupted.elapsed() < PATIENCE {
+            continue;
         }
+        if session.has_its_files() {
+            return begin(&session.temporary());
+        }
+        let note = "note: the query does not stop, and slows down the next one";
+        return writeln!(Printer::stderr(), "{note}").context("stderr");
     }
     Ok(())
 }

@@ -54,12 +54,13 @@ impl Interrupts {
         Ok(Interrupts { came, is_waiting })
     }
 
-    /// Forgets one that came while no query ran.
-    pub(super) fn forget(&self) {
+    /// Forgets one that came while no query ran; says whether one had.
+    pub(super) fn forget(&self) -> bool {
         let mut came = std::pin::pin!(self.came.notified());
         // It is there at once if one came.
-        let _ = came.as_mut().enable();
+        let came = came.as_mut().enable();
         self.is_waiting.store(false, Ordering::Relaxed);
+        came
     }
 
     /// Waits for the next one.
