@@ -17,7 +17,7 @@ use crate::printed::Printer;
 use crate::sysinfo;
 
 /// How long an interrupted query may take to stop.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the process is looked at, and how much of that one busy thread takes at least, beside other programs.
 const LOOK: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ const BUSY: Duration = Duration::from_millis(40);
 pub(super) fn begin_if_busy(session: &Session<'_>, interrupts: &Interrupts) -> anyhow::Result<()> {
     let interrupted = Instant::now();
     while works() {
-        if !interrupts.forget() && interrupted.elapsed() < PATIENCE {
+        if !interrupts.forget() && interrupted.elapsed() < TIMEOUT {
             continue;
         }
         if session.has_its_files() {
