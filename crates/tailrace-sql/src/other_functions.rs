@@ -87,7 +87,7 @@ const SCALAR: [(&[&str], &str); 32] = [
 ];
 
 const AGGREGATES: [(&[&str], &str); 7] = [
-    (&["any_value", "arbitrary"], "first_value(a)"),
+    (&["arbitrary"], "first_value(a)"),
     (&["arg_max", "max_by"], "first_value(a ORDER BY b DESC)"),
     (&["arg_min", "min_by"], "first_value(a ORDER BY b)"),
     (&["collect_list", "list"], "array_agg(a)"),
