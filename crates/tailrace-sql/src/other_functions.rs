@@ -86,17 +86,13 @@ const SCALAR: [(&[&str], &str); 32] = [
     (&["year"], "extract(year FROM time)"),
 ];
 
-const AGGREGATES: [(&[&str], &str); 7] = [
+const AGGREGATES: [(&[&str], &str); 6] = [
     (&["arbitrary"], "first_value(a)"),
     (&["arg_max", "max_by"], "first_value(a ORDER BY b DESC)"),
     (&["arg_min", "min_by"], "first_value(a ORDER BY b)"),
     (&["collect_list", "list"], "array_agg(a)"),
     (&["count_if", "countif"], "count(*) FILTER (WHERE a)"),
     (&["group_concat", "listagg"], "string_agg(a, ',')"),
-    (
-        &["quantile_cont"],
-        "percentile_cont(0.9) WITHIN GROUP (ORDER BY a)",
-    ),
 ];
 
 #[cfg(test)]
