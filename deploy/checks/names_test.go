@@ -51,6 +51,28 @@ service: {enabled: false}
 	}
 }
 
+// Releases of one name in two namespaces have no object in common, also of those that have no namespace.
+func TestNamespacesKeepReleasesApart(t *testing.T) {
+	owners := map[string]string{}
+	for _, space := range []string{"logging", "default"} {
+		one, err := renderAs(loadChart(t), parseValues(t, endpointValue), "tailrace", space, kubeVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := decode(one.manifests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			key := fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName())
+			if owner, taken := owners[key]; taken {
+				t.Errorf("%s is of the releases in %s and %s", key, owner, space)
+			}
+			owners[key] = space
+		}
+	}
+}
+
 // However long the names are, what is made of them is valid.
 func TestLongNamesAreCut(t *testing.T) {
 	loaded := loadChart(t)

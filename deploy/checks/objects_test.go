@@ -3,6 +3,7 @@ package checks
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -174,7 +175,7 @@ func podFaults(pod *core.PodSpec) []string {
 			names[env.Name] = true
 		}
 		for _, port := range container.Ports {
-			ports[port.Name] = true
+			ports[port.Name], ports[strconv.Itoa(int(port.ContainerPort))] = true, true
 		}
 		for _, probe := range []*core.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 			if probe != nil && probe.HTTPGet != nil && !ports[probe.HTTPGet.Port.String()] {

@@ -57,7 +57,7 @@ func TestTheProbesFindTheAgent(t *testing.T) {
 		`admin: {listen: "127.0.0.1:9464"}`:                        "admin.listen: 127.0.0.1:9464 is loopback",
 		`admin: {listen: "[::1]:9464"}`:                            "is loopback",
 		`admin: {listen: "[0:0:0:0:0:0:0:1]:9464"}`:                "is loopback",
-		"hostNetwork: true\nadmin: {listen: \"127.9.9.9:9464\"}":   "is loopback",
+		"hostNetwork: true\nadmin: {listen: \"127.9.9.9:9464\"}":   "or, with hostNetwork, probes.liveness: {httpGet: {host: \"127.9.9.9\"}}",
 		`admin: {listen: "0.0.0.0:0"}`:                             "no port from 1 to 65535",
 		`admin: {listen: "0.0.0.0:65536"}`:                         "no port from 1 to 65535",
 		`admin: {listen: "0.0.0.0:09464"}`:                         "no port from 1 to 65535",
@@ -79,6 +79,75 @@ func TestTheProbesFindTheAgent(t *testing.T) {
 		`config: {admin: {listen: "{{ .Values.admin.listen }}"}}`,
 		`config: {admin: {token: "${file:/etc/token-of-sixteen}"}}`,
 	})
+}
+
+// At loopback nobody finds the agent but a probe that asks there.
+func TestTheProbesMayAskAtLoopback(t *testing.T) {
+	probes := func(host string) string {
+		return "probes: {startup: {httpGet: {host: \"" + host + "\"}}, liveness: {tcpSocket: {host: \"" + host + "\", port: admin}}, readiness: null}\n"
+	}
+	const four, six, noService = "admin: {listen: \"127.0.0.1:9464\"}\n", "admin: {listen: \"[::1]:9464\"}\n", "service: {enabled: false}\n"
+	const override = "otlp: {}\nconfigOverride: {pipelines: {a: {input: {type: stdin}, output: {type: stdout}}}, admin: {listen: \"127.0.0.1:9464\"}}\n"
+	const asked = "probes: {startup: null, liveness: {exec: {command: [/tailrace, ready, --admin, \"127.0.0.1:9464\"]}}, readiness: null}\n"
+	checkRefusals(t, map[string]string{
+		four + noService + probes("127.0.0.1"):                                                         "is loopback",
+		"hostNetwork: true\n" + four + noService + probes("::1"):                                       "probes.liveness: {httpGet: {host: \"127.0.0.1\"}}",
+		"hostNetwork: true\n" + six + noService + probes("[::1]"):                                      "probes.liveness: {httpGet: {host: \"::1\"}}",
+		"hostNetwork: true\n" + four + probes("127.0.0.1"):                                             "set service.enabled: false",
+		"hostNetwork: true\n" + four + noService + probes("127.0.0.1") + "podMonitor: {enabled: true}": "podMonitor.enabled: false",
+		four + noService + "probes: {readiness: {grpc: {port: 9464}}}":                                 "is loopback",
+		"hostNetwork: true\n" + override + noService:                                                   "configOverride.admin.listen: 127.0.0.1:9464 is loopback",
+	})
+	checkTaken(t, []string{
+		"hostNetwork: true\n" + four + noService + probes("127.0.0.1"),
+		"hostNetwork: true\n" + six + noService + probes("::1"),
+		"hostNetwork: true\n" + override + noService + probes("127.0.0.1"),
+		four + noService + asked,
+	})
+	// What the notes say to call asks there, too.
+	for listen, inside := range map[string]string{four: "127.0.0.1:9464", six: "[::1]:9464", "": "127.0.0.1:9464"} {
+		one, err := render(loadChart(t), parseValues(t, endpointValue+listen+noService+asked), namespace, kubeVersion)
+		if err != nil || !strings.Contains(one.notes, "/tailrace ledger --admin "+inside+"\n") {
+			t.Errorf("%s: no --admin %s (%v) in\n%s", listen, inside, err, one.notes)
+		}
+	}
+}
+
+// A probe of a port at which nobody answers would keep every pod from getting ready.
+func TestProbesAskWhatIsServed(t *testing.T) {
+	const sidecar = "extraContainers: [{name: a, image: a, ports: [{name: web, containerPort: 8080}]}]\n"
+	checkRefusals(t, map[string]string{
+		"probes: {liveness: {httpGet: {port: 9999}}}":                                       "probes.liveness.httpGet: nothing in the pod answers at port 9999",
+		"probes: {readiness: {httpGet: {port: metrics}}}":                                   `at port "metrics", and no pod would get ready: write httpGet: {port: admin}, which is the port of admin.listen, 9464`,
+		"probes: {readiness: {httpGet: {port: \"9464\"}}}":                                  `at port "9464"`,
+		"probes: {startup: {tcpSocket: {port: 9464}}}\nadmin: {listen: \"0.0.0.0:9465\"}":   "at port 9464, and no pod would get ready: write httpGet: {port: admin}, which is the port of admin.listen, 9465",
+		"probes: {startup: {tcpSocket: {host: null}}}":                                      `probes.startup.tcpSocket: nothing in the pod answers at port ""`,
+		"probes: {liveness: {grpc: {port: 9464}}}":                                          "probes.liveness.grpc: nothing in the pod answers at port 9464",
+		"hostNetwork: true\nprobes: {liveness: {httpGet: {host: 127.0.0.1, port: 9999}}}":   "at port 9999",
+		"probes: {liveness: {httpGet: {host: 127.0.0.1}}}":                                  "probes.liveness.httpGet.host: without hostNetwork the kubelet would ask the node at 127.0.0.1",
+		"probes: {liveness: {tcpSocket: {host: localhost, port: admin}}}":                   "leave it out",
+		sidecar + "probes: {liveness: {httpGet: {port: web}}}":                              `at port "web"`,
+		sidecar + "probes: {liveness: {httpGet: {port: 8081}}}":                             "listed in their ports",
+		"otlp: {}\nconfigMap: {existingName: a}\nprobes: {liveness: {httpGet: {port: 80}}}": "at port 80",
+		"extraContainers: [{name: a, image: a, ports: 8080}]":                               "/extraContainers/0/ports",
+	})
+	loaded := loadChart(t)
+	for _, values := range []string{
+		"probes: {liveness: {httpGet: {port: admin}}}",
+		"probes: {liveness: {httpGet: {port: null, path: /readyz}}}",
+		"probes: {liveness: {httpGet: {port: 9465}}}\nadmin: {listen: \"0.0.0.0:9465\"}",
+		"probes: {liveness: {tcpSocket: {port: 9464}}}",
+		"probes: {liveness: {httpGet: null, exec: {command: [/tailrace, --version]}}}",
+		"probes: {liveness: {httpGet: {host: proxy.example.com, port: 80}}}",
+		"hostNetwork: true\nprobes: {liveness: {httpGet: {host: 127.0.0.1}}}",
+		sidecar + "probes: {liveness: {httpGet: {port: 8080}}}",
+		sidecar + "probes: {liveness: {grpc: {port: 8080}}}",
+		"initContainers: [{name: a, image: a, restartPolicy: Always, ports: [{containerPort: 8080}]}]\nprobes: {liveness: {tcpSocket: {port: 8080}}}",
+	} {
+		if _, err := render(loaded, parseValues(t, endpointValue+values), namespace, kubeVersion); err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
 }
 
 // The state directory is mounted at one place.

@@ -27,8 +27,9 @@ var levels = map[string][2]string{
 	"selinux":          {byBaseline + ", seLinuxOptions", byRestricted + ", seLinuxOptions"},
 	"nonroot-prepared": {byBaseline, "restricted volume types"},
 	// The init container is root's.
-	"nonroot":      {byBaseline, byRestricted + ", unrestricted capabilities"},
-	"host-network": {"host namespaces, " + byBaseline, "host namespaces, " + byRestricted},
+	"nonroot":       {byBaseline, byRestricted + ", unrestricted capabilities"},
+	"host-loopback": {"host namespaces, " + byBaseline + ", probe or lifecycle host", "host namespaces, probe or lifecycle host, " + byRestricted},
+	"host-network":  {"host namespaces, " + byBaseline, "host namespaces, " + byRestricted},
 	"security-custom": {byBaseline + ", privileged", "allowPrivilegeEscalation != false, privileged, " + byRestricted +
 		", seccompProfile, unrestricted capabilities"},
 }

@@ -21,8 +21,8 @@ func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return c.client.Resource(version.WithResource(strings.ToLower(kind) + "s")), true, err
 }
 
-// upgraded renders the chart against a cluster in which these manifests are installed.
-func upgraded(t *testing.T, values map[string]any, release, installed string) string {
+// upgraded gives a template of the chart, rendered against a cluster in which this object is installed.
+func upgraded(t *testing.T, template string, values map[string]any, release, installed string) string {
 	t.Helper()
 	var objects []runtime.Object
 	if installed != "" {
@@ -43,7 +43,7 @@ func upgraded(t *testing.T, values map[string]any, release, installed string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files["tailrace/templates/daemonset.yaml"]
+	return files["tailrace/templates/"+template]
 }
 
 // Two releases keep their progress apart, and no upgrade moves the directory of one that is there.
@@ -66,7 +66,7 @@ spec: {template: {spec: {volumes: [{name: config, configMap: {name: a}}, {name: 
 	for name, test := range cases {
 		values := parseValues(t, test.values)
 		values["otlp"] = map[string]any{"endpoint": "http://a:4318"}
-		text := upgraded(t, values, test.release, test.installed)
+		text := upgraded(t, "daemonset.yaml", values, test.release, test.installed)
 		if !strings.Contains(text, "hostPath: {path: \""+test.path+"\", type: DirectoryOrCreate}") {
 			t.Errorf("%s: no %s in\n%s", name, test.path, text)
 		}

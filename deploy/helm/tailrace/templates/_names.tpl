@@ -67,6 +67,11 @@ app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- regexFind "[0-9]+$" .Values.admin.listen -}}
 {{- end -}}
 
+{{/* Where the agent is asked inside its own pod. */}}
+{{- define "tailrace.adminInside" -}}
+{{- regexReplaceAll "^(0\\.0\\.0\\.0|\\[[0:]+\\]):" .Values.admin.listen "127.0.0.1:" -}}
+{{- end -}}
+
 {{- define "tailrace.configMapName" -}}
 {{- default (include "tailrace.fullname" .) .Values.configMap.existingName -}}
 {{- end -}}

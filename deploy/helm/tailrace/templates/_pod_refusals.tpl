@@ -51,6 +51,33 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Probes of what nothing in the pod serves. The kubelet knows a port by its name only in the agent's own container. */}}
+{{- define "tailrace.probeRefusals" -}}
+{{- $admin := include "tailrace.adminPort" . -}}
+{{- $others := list -}}
+{{- range concat (default list .Values.initContainers) (default list .Values.extraContainers) -}}
+{{- range .ports }}{{ $others = append $others (toString .containerPort) }}{{ end -}}
+{{- end -}}
+{{- range $name, $probe := .Values.probes -}}
+{{- range $kind, $request := pick (default dict $probe) "httpGet" "tcpSocket" "grpc" -}}
+{{- with $request -}}
+{{- $host := toString (default "" .host) -}}
+{{- $isLoopback := regexMatch "^(127\\..*|::1|localhost)$" $host -}}
+{{- if and $isLoopback (not $.Values.hostNetwork) -}}
+{{- fail (printf "probes.%s.%s.host: without hostNetwork the kubelet would ask the node at %s, and not the pod: leave it out" $name $kind $host) -}}
+{{- end -}}
+{{- $port := default (ternary "admin" "" (eq $kind "httpGet")) .port -}}
+{{- $names := ternary (list) (list "admin") (eq $kind "grpc") -}}
+{{- $numbers := ternary $others (append $others $admin) (eq $kind "grpc") -}}
+{{- $isServed := has (toString $port) (ternary $names $numbers (kindIs "string" $port)) -}}
+{{- if not (or $isServed (and $host (not $isLoopback))) -}}
+{{- fail (printf "probes.%s.%s: nothing in the pod answers at port %s, and no pod would get ready: write httpGet: {port: admin}, which is the port of admin.listen, %s, or tcpSocket: {port: admin}; what extraContainers serve is listed in their ports" $name $kind (toJson $port) $admin) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Volumes with one name, mounts at one place, and mounts of volumes that are not there. */}}
 {{- define "tailrace.volumeRefusals" -}}
 {{- $volumes := dict -}}

@@ -10,6 +10,7 @@
 {{- include "tailrace.listenRefusals" (dict "root" . "what" "admin.listen" "listen" .Values.admin.listen) -}}
 {{- include "tailrace.nameRefusals" . -}}
 {{- include "tailrace.containerRefusals" . -}}
+{{- include "tailrace.probeRefusals" . -}}
 {{- include "tailrace.volumeRefusals" . -}}
 {{- if and .Values.configOverride .Values.config -}}
 {{- fail "configOverride is the whole config, so that config would be ignored: set one of them" -}}
@@ -107,10 +108,26 @@ agent gets it. Amounts that the agent fills in (`${...}`) are not known here. */
 {{- fail (printf "%s: %s has no port from 1 to 65535, at which probes and scrapes can ask: write 0.0.0.0:9464" .what .listen) -}}
 {{- end -}}
 {{- if regexMatch "^127\\.|^\\[[0:]*:0*1\\]$" $host -}}
-{{- fail (printf "%s: %s is loopback, but the kubelet's probes come to the pod's address, and no pod would get ready: write 0.0.0.0:%s, or [::]:%s on a cluster with IPv6 alone" .what .listen $port $port) -}}
-{{- end -}}
-{{- if and (not .root.Values.hostNetwork) (not (regexMatch "^(0\\.0\\.0\\.0|\\[[0:]+\\])$" $host)) -}}
+{{- include "tailrace.loopbackRefusals" (dict "root" .root "what" .what "listen" .listen "host" (trimAll "[]" $host) "port" $port) -}}
+{{- else if and (not .root.Values.hostNetwork) (not (regexMatch "^(0\\.0\\.0\\.0|\\[[0:]+\\])$" $host)) -}}
 {{- fail (printf "%s: %s is one address, but each pod has its own: write 0.0.0.0:%s, or [::]:%s on a cluster with IPv6 alone" .what .listen $port $port) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* At loopback only a probe that runs in the container finds the agent, or, with hostNetwork, one that asks there itself. */}}
+{{- define "tailrace.loopbackRefusals" -}}
+{{- $values := .root.Values -}}
+{{- range $name, $probe := $values.probes -}}
+{{- $probe = default dict $probe -}}
+{{- $request := $probe.httpGet | default $probe.tcpSocket | default dict -}}
+{{- $asksThere := and $values.hostNetwork (eq (toString $request.host) $.host) -}}
+{{- if and $probe (not (or $probe.exec $asksThere)) -}}
+{{- $hint := ternary (printf "; or, with hostNetwork, probes.%s: {httpGet: {host: %q}}" $name $.host) "" $values.hostNetwork -}}
+{{- fail (printf "%s: %s is loopback, but the kubelet's probes come to the pod's address, and no pod would get ready: write 0.0.0.0:%s, or [::]:%s on a cluster with IPv6 alone%s" $.what $.listen $.port $.port $hint) -}}
+{{- end -}}
+{{- end -}}
+{{- if or $values.service.enabled $values.podMonitor.enabled -}}
+{{- fail (printf "%s: %s is loopback, where no Service and no PodMonitor finds the agent: set service.enabled: false and podMonitor.enabled: false, or write 0.0.0.0:%s" .what .listen .port) -}}
 {{- end -}}
 {{- end -}}
 
