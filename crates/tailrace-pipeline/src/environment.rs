@@ -4,9 +4,12 @@
 //! written down. Sends nothing to an output and reads no log.
 
 use std::error::Error as _;
-
+use std::fs;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::Access;
 use tailrace_config::{Diagnostic, Position};
 use tailrace_inputs::Unreadable;
 use tokio::runtime::Handle;
@@ -34,6 +37,12 @@ pub fn check_environment(
     for output in &plan.config.outputs {
         if let Err(error) = crate::delivery::output_config::open(&plan.name, output, runtime) {
             diagnostics.push(at(&output.position, &error));
+        }
+        if let Some(path) = output.kind.writes()
+            && let Err(error) = check_appendable(path)
+        {
+            let message = format!("output: {} cannot be written to: {error}", path.display());
+            diagnostics.push(Diagnostic::new(&output.position, 1, message));
         }
     }
     for input in &plan.config.inputs {
@@ -76,6 +85,34 @@ pub fn incomplete(position: &Position, unreadable: &Unreadable) -> Option<Diagno
     (!unreadable.is_complete).then(|| Diagnostic::new(position, 1, message).with_hint(hint))
 }
 
+/// Checks, without leaving anything behind, that an output could append to a file: to what is there, or to one that it could make in
+/// the last directory of the path that is there.
+fn check_appendable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return Err(io::Error::other("it is a directory")),
+        Ok(_) => return Ok(rustix::fs::access(path, Access::WRITE_OK)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    for dir in path.ancestors().skip(1) {
+        let dir = match dir.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => dir,
+        };
+        let refused = |error| io::Error::other(format!("{}: {error}", dir.display()));
+        match fs::metadata(dir) {
+            Ok(meta) if !meta.is_dir() => return Err(refused(io::Error::other("not a directory"))),
+            Ok(_) => {
+                let access = Access::WRITE_OK | Access::EXEC_OK;
+                return rustix::fs::access(dir, access).map_err(|error| refused(error.into()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(error)),
+        }
+    }
+    Ok(())
+}
+
 fn at(position: &Position, error: &Error) -> Diagnostic {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -88,4 +125,36 @@ fn at(position: &Position, error: &Error) -> Diagnostic {
         cause = next.source();
     }
     Diagnostic::new(position, 1, message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_appended_to_is_told_and_nothing_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("there"), "x").unwrap();
+        fs::create_dir(path("dir")).unwrap();
+        for fine in ["there", "new", "dir/new", "a/b/c"] {
+            check_appendable(&path(fine)).unwrap();
+        }
+        check_appendable(Path::new("no-such-file")).unwrap();
+        for (wrong, what) in [
+            ("dir", "it is a directory"),
+            ("there/new", "ot a directory"),
+        ] {
+            let error = check_appendable(&path(wrong)).unwrap_err().to_string();
+            assert!(error.contains(what), "{wrong}: {error}");
+        }
+        let (proc, error) = ("/proc/tailrace/x", "/proc:");
+        let found = check_appendable(Path::new(proc)).unwrap_err().to_string();
+        assert!(
+            found.starts_with(error) || found.contains("ermission"),
+            "{found}"
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 }

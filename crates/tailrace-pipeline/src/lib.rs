@@ -41,6 +41,7 @@ mod safe_mode;
 mod sources;
 
 pub use agent::{Agent, Phase, Reload, Reloaded, Summary, View};
+pub use delivery::dead_letters::left_dead_letters;
 pub use delivery::delay::DelaySums;
 pub use delivery::replay::{Replayed, replay};
 pub use delivery::standing::OutputState;

@@ -45,7 +45,7 @@ mod zeros;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -54,6 +54,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use tailrace_sql::tree::{each_part, each_step};
 use tailrace_sql::with_room;
 
 use self::context::contexts;
@@ -388,10 +389,10 @@ fn rewritten(query: &mut ast::Query, tables: Tables) -> Result<Option<Star>, Err
 fn has_percentiles(plan: &LogicalPlan) -> bool {
     let mut found = false;
     // The closures give no error.
-    let _ = plan.apply_with_subqueries(|node| {
+    let _ = each_step(plan, &mut |node| {
         if let LogicalPlan::Aggregate(aggregate) = node {
             for expr in &aggregate.aggr_expr {
-                let _ = expr.apply(|expr| {
+                let _ = each_part(expr, &mut |expr| {
                     let Expr::AggregateFunction(called) = expr else {
                         return Ok(TreeNodeRecursion::Continue);
                     };
@@ -424,7 +425,7 @@ fn statement(query: ast::Query) -> Statement {
 /// Whether nothing is joined, united or looked up.
 fn reads_one_table(plan: &LogicalPlan) -> bool {
     let mut tables = 0;
-    let _ = plan.apply_with_subqueries(|step| {
+    let _ = each_step(plan, &mut |step| {
         tables += usize::from(step.inputs().is_empty());
         Ok(TreeNodeRecursion::Continue)
     });

@@ -2,6 +2,7 @@
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use tailrace_sql::tree::each_step;
 
 use crate::error::Error;
 
@@ -10,7 +11,7 @@ use crate::error::Error;
 pub(crate) fn takes_first_rows(plan: &LogicalPlan) -> bool {
     let mut found = false;
     // The closure gives no error.
-    let _ = plan.apply_with_subqueries(|node| {
+    let _ = each_step(plan, &mut |node| {
         found |= matches!(node, LogicalPlan::Limit(limit) if is_of_rows(&limit.input));
         Ok(if found {
             TreeNodeRecursion::Stop
@@ -40,7 +41,7 @@ pub(crate) fn check_offsets(plan: &LogicalPlan) -> Result<(), Error> {
     }
     let mut found = false;
     // The closure gives no error.
-    let _ = inner.apply_with_subqueries(|node| {
+    let _ = each_step(inner, &mut |node| {
         found |= has_offset(node);
         Ok(TreeNodeRecursion::Continue)
     });

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use tailrace_sql::EachExpr;
+use tailrace_sql::tree::map_steps_of_other_types;
 
 /// No table has as many rows, and twice as many still are a number.
 const ROWS_MAX: u64 = 1 << 60;
@@ -33,19 +34,10 @@ type Order = Vec<(Sort, bool)>;
 pub(crate) fn with_distances(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan =
         EachExpr::new("frame_distances", of_expr).analyze(plan, &ConfigOptions::default())?;
-    let mut is_changed = false;
-    let plan = plan.transform_up_with_subqueries(|step| {
-        let step = match step {
-            LogicalPlan::Window(window) => apart(window)?,
-            other => Transformed::no(other),
-        };
-        is_changed |= step.transformed;
-        match is_changed {
-            true => step.map_data(LogicalPlan::recompute_schema),
-            false => Ok(step),
-        }
-    })?;
-    Ok(plan.data)
+    map_steps_of_other_types(plan, &mut |step| match step {
+        LogicalPlan::Window(window) => apart(window),
+        other => Ok(Transformed::no(other)),
+    })
 }
 
 /// A step for each order: windows of one step had the same before some of their keys got another type.

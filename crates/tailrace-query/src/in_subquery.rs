@@ -20,12 +20,13 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
     binary_expr, lit, not, when,
 };
+use tailrace_sql::tree::{map_parts, map_steps};
 
 use crate::set_comparison::with_own_name;
 
 /// The same plan, with such conditions in other words.
 pub(crate) fn answered(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let of_node = |node: LogicalPlan| match node {
+    let mut of_node = |node: LogicalPlan| match node {
         LogicalPlan::Filter(filter) => of_filter(filter),
         LogicalPlan::Join(join) => match above(join)? {
             LogicalPlan::Filter(filter) => {
@@ -36,7 +37,7 @@ pub(crate) fn answered(plan: LogicalPlan) -> Result<LogicalPlan> {
         },
         other => Ok(Transformed::no(other)),
     };
-    Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    map_steps(plan, &mut of_node)
 }
 
 /// An inner join, below those of its conditions that have such a condition in them.
@@ -78,7 +79,7 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
             }
             other => other,
         };
-        let part = part.transform_up(|expr| match expr {
+        let part = map_parts(part, &mut |expr| match expr {
             Expr::InSubquery(found) => Ok(Transformed::yes(anywhere(found, schema)?)),
             other => Ok(Transformed::no(other)),
         })?;
@@ -118,7 +119,7 @@ fn has_unseen_null(it: &InSubquery, schema: &DFSchema) -> Result<bool> {
 /// Aggregates without GROUP BY give one row, also of no rows, which DataFusion 55 forgets where they read the query around them: with
 /// that row the comparison is one of values.
 fn of_one_row(expr: Expr, is_changed: &mut bool) -> Result<Expr> {
-    let changed = expr.transform_up(|expr| match expr {
+    let changed = map_parts(expr, &mut |expr| match expr {
         Expr::InSubquery(found) if gives_one_row(&found.subquery)? => {
             let op = match found.negated {
                 false => Operator::Eq,
@@ -258,7 +259,7 @@ fn column_of(subquery: &Subquery) -> Expr {
 
 /// An expression of the query around, as a subquery sees it.
 fn outer(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let outer = expr.transform_up(|expr| match expr {
+    let outer = map_parts(expr, &mut |expr| match expr {
         Expr::Column(column) => {
             let field = Arc::clone(schema.field_from_column(&column)?);
             Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))

@@ -8,26 +8,21 @@ use datafusion::common::{
     Column, NullHandling, Result, ScalarValue, TableReference, UnnestOptions,
 };
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder};
+use tailrace_sql::tree::map_steps_of_other_types;
 
 /// What the list is called before it is unnested.
 const LIST: &str = "unnested list";
 
 /// Unnests such lists.
 pub(crate) fn unnested(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut is_changed = false;
-    let plan = plan.transform_up_with_subqueries(|step| {
+    map_steps_of_other_types(plan, &mut |step| {
         if let LogicalPlan::Join(join) = &step
             && let Some(list) = list_of(join)
         {
-            is_changed = true;
             return joined(join, list).map(Transformed::yes);
         }
-        match is_changed {
-            true => step.recompute_schema().map(Transformed::yes),
-            false => Ok(Transformed::no(step)),
-        }
-    })?;
-    Ok(plan.data)
+        Ok(Transformed::no(step))
+    })
 }
 
 /// A list of the table on the left.

@@ -10,14 +10,14 @@ use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::{
     Distinct, Expr, ExprFunctionExt, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
+use tailrace_sql::tree::map_steps;
 
 /// The same plan with rows that are paired as the standard says.
 pub(crate) fn paired(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let paired = plan.transform_up_with_subqueries(|node| match node {
+    map_steps(plan, &mut |node| match node {
         LogicalPlan::Join(join) if is_of_all(&join) => Ok(Transformed::yes(of_pairs(join)?)),
         other => Ok(Transformed::no(other)),
-    });
-    Ok(paired?.data)
+    })
 }
 
 /// Whether a join is what DataFusion makes of one of the two. No join that a query spells finds NULL equal to NULL. Rows that are

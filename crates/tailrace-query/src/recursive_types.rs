@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, SelectItem, SetExpr, VisitorMut};
+use tailrace_sql::tree::{each_step, map_exprs, map_parts, map_steps};
 use tailrace_sql::walk::walk_mut;
 
 use crate::error::{Error, name_of_type};
@@ -98,7 +99,7 @@ pub(crate) fn checked(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Err
     let mut error = None;
     let mut has_some = false;
     // The closure gives no error.
-    let _ = plan.apply_with_subqueries(|step| {
+    let _ = each_step(&plan, &mut |step| {
         if let LogicalPlan::RecursiveQuery(query) = step {
             has_some = true;
             error = error.take().or_else(|| of_query(query));
@@ -113,11 +114,11 @@ pub(crate) fn checked(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Err
 }
 
 fn unmarked(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = plan.transform_up_with_subqueries(|step| {
+    map_steps(plan, &mut |step| {
         let names = NamePreserver::new(&step);
-        step.map_expressions(|expr| {
+        map_exprs(step, &mut |expr| {
             let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| {
+            let expr = map_parts(expr, &mut |expr| {
                 Ok(match expr {
                     Expr::ScalarFunction(mut call) if call.func.inner().is::<RecursiveColumn>() => {
                         Transformed::yes(call.args.remove(0))
@@ -127,8 +128,7 @@ fn unmarked(plan: LogicalPlan) -> Result<LogicalPlan> {
             })?;
             Ok(expr.update_data(|expr| name.restore(expr)))
         })
-    })?;
-    Ok(plan.data)
+    })
 }
 
 fn of_query(query: &RecursiveQuery) -> Option<Error> {

@@ -2,6 +2,7 @@
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use tailrace_sql::tree::each_step;
 
 use crate::error::{Error, word_in};
 use crate::kind::is_listed;
@@ -15,7 +16,7 @@ pub(crate) fn check_row_wise(plan: &LogicalPlan, sql: &str) -> Result<(), Error>
     let mut found = None;
     let mut scans = 0;
     // The closures give no error.
-    let _ = plan.apply_with_subqueries(|node| {
+    let _ = each_step(plan, &mut |node| {
         found = preventing(node, &mut scans);
         Ok(match found {
             Some(_) => TreeNodeRecursion::Stop,

@@ -3,18 +3,19 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::SetComparison;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
+use tailrace_sql::tree::{map_exprs, map_parts, map_steps};
 
 const NAME: &str = "column of the subquery";
 
 /// The same plan, in which such comparisons have two names.
 pub(crate) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let of_node = |node: LogicalPlan| {
-        node.map_expressions(|expr| {
-            expr.transform_up(|expr| match expr {
+    let mut of_node = |node: LogicalPlan| {
+        map_exprs(node, &mut |expr| {
+            map_parts(expr, &mut |expr| match expr {
                 Expr::SetComparison(comparison) => {
                     Ok(Transformed::yes(Expr::SetComparison(renamed(comparison)?)))
                 }
@@ -22,7 +23,7 @@ pub(crate) fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
             })
         })
     };
-    Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    map_steps(plan, &mut of_node)
 }
 
 fn renamed(comparison: SetComparison) -> Result<SetComparison> {

@@ -6,10 +6,11 @@ mod number;
 mod text;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
+use tailrace_sql::tree::{each_part, each_step};
 
 pub(crate) use self::compared::compared;
 pub(crate) use self::text::{Planner, rule as as_texts};
@@ -22,7 +23,7 @@ use crate::error::Error;
 /// One has not.
 pub(crate) fn check_kinds(plan: &LogicalPlan) -> Result<(), Error> {
     let mut found = of_columns(plan);
-    let _ = plan.apply_with_subqueries(|step| {
+    let _ = each_step(plan, &mut |step| {
         found = found.take().or_else(|| of_step(step));
         Ok(match found {
             Some(_) => TreeNodeRecursion::Stop,
@@ -65,7 +66,7 @@ fn of_step(step: &LogicalPlan) -> Option<Error> {
     }
     let mut found = None;
     let _ = step.apply_expressions(|expr| {
-        expr.apply(|part| {
+        each_part(expr, &mut |part| {
             found = found.take().or_else(|| match part {
                 Expr::WindowFunction(window) => {
                     first(&window.params.partition_by).or_else(|| first_of(&window.params.order_by))

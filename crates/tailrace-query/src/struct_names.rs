@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use tailrace_sql::tree::each_step;
 
 /// How DataFusion calls what is unnested.
 const UNNESTED: &str = "__unnest_placeholder(";
@@ -34,7 +35,7 @@ pub(crate) fn bare(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn members(plan: &LogicalPlan) -> HashMap<String, String> {
     let mut members = HashMap::new();
     // The closure gives no error.
-    let _ = plan.apply_with_subqueries(|step| {
+    let _ = each_step(plan, &mut |step| {
         if let LogicalPlan::Unnest(unnest) = step
             && !unnest.struct_type_columns.is_empty()
         {

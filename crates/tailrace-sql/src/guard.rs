@@ -31,6 +31,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use datafusion::prelude::SessionContext;
 
+use crate::tree::map_exprs;
+
 thread_local! {
     /// Whether a panic on this thread is caught and becomes an error.
     static CATCHING: Cell<bool> = const { Cell::new(false) };
@@ -106,7 +108,7 @@ impl OptimizerRule for GuardAll {
 }
 
 fn guarded_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    plan.transform_up(|node| node.map_expressions(guarded))
+    plan.transform_up(|node| map_exprs(node, &mut guarded))
 }
 
 /// The same expression with guards. Those that are there stay.

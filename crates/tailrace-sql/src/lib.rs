@@ -15,6 +15,7 @@
 //! ```
 
 mod error;
+pub mod tree;
 mod types;
 pub mod walk;
 

@@ -35,6 +35,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::tree::{map_exprs, map_parts, map_steps};
+
 pub use compared_decimals::with_room;
 pub use functions::mend_functions;
 pub use in_lists::SimplifiedApart;
@@ -125,10 +127,10 @@ impl EachExpr {
         }
         let of_one = |expr: Expr| {
             let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| (self.of)(expr, &schema))?;
+            let expr = map_parts(expr, &mut |expr| (self.of)(expr, &schema))?;
             Ok(expr.update_data(|expr| name.restore(expr)))
         };
-        let step = step.map_expressions(|expr| match expr {
+        let step = map_exprs(step, &mut |expr| match expr {
             // Each of its expressions is a column with a name.
             Expr::GroupingSet(_) => expr.map_children(of_one),
             _ => of_one(expr),
@@ -145,8 +147,7 @@ impl AnalyzerRule for EachExpr {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let mut is_changed = false;
         // From the files upwards.
-        let plan = plan.transform_up_with_subqueries(|step| self.of_step(step, &mut is_changed))?;
-        Ok(plan.data)
+        map_steps(plan, &mut |step| self.of_step(step, &mut is_changed))
     }
 
     fn name(&self) -> &str {

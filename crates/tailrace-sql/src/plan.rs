@@ -20,6 +20,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
+use crate::tree::each_part;
+
 use crate::session::Session;
 use crate::types::ROW;
 
@@ -192,7 +194,7 @@ fn check(plan: &LogicalPlan) -> Result<()> {
             other => return plan_err!("{} needs more than one record", other.display()),
         }
         node.apply_expressions(|expr| {
-            expr.apply(|expr| match expr {
+            each_part(expr, &mut |expr| match expr {
                 Expr::AggregateFunction(_)
                 | Expr::WindowFunction(_)
                 | Expr::ScalarSubquery(_)

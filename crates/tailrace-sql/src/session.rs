@@ -27,6 +27,8 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+
+use crate::tree::map_parts;
 use futures::FutureExt;
 
 use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
@@ -208,7 +210,7 @@ impl Session {
         guard::catching("planning", || {
             let schema = DFSchema::empty();
             let expr = state.create_logical_expr_from_sql_expr(expr, &schema)?;
-            let expr = expr.transform_up(|part| compared_decimals::of_expr(part, &schema))?;
+            let expr = map_parts(expr, &mut |part| compared_decimals::of_expr(part, &schema))?;
             let expr = as_cases(guard::guarded(expr.data)?.data, state)?;
             let expr = state.create_physical_expr(expr, &schema)?;
             let options = RecordBatchOptions::new().with_row_count(Some(1));

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 ///
 /// # Errors
 ///
-/// A bad config, a file that cannot be used, or records that are refused again.
+/// A bad config, a file that cannot be used, or records that are not accepted.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let (config, _) = load(&args.config)?;
     if let Some(name) = &args.pipeline
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         let (name, accepted) = (&replayed.pipeline, replayed.accepted);
         writeln!(
             out,
-            "{name}: {accepted} accepted, {} refused",
+            "{name}: {accepted} accepted, {} not accepted",
             replayed.refused
         )
         .context("stdout")?;
@@ -52,6 +52,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
             .context("stdout")?;
         }
         refused += replayed.refused;
+    }
+    if args.pipeline.is_none() {
+        for path in tailrace_pipeline::left_dead_letters(&config) {
+            let path = printed::shown(&path.display().to_string()).to_string();
+            writeln!(
+                out,
+                "{path}: left as it is, for the config has no pipeline of this name"
+            )
+            .context("stdout")?;
+        }
     }
     match refused {
         0 => Ok(()),

@@ -571,7 +571,12 @@ impl Follower {
     fn report_empty_globs(&mut self, matched: &[bool]) {
         let texts: Vec<String> = self.discovery.patterns.texts().map(str::to_owned).collect();
         for (index, text) in texts.iter().enumerate() {
-            if matched.get(index) == Some(&true) {
+            let patterns = &self.discovery.patterns;
+            let is_taken = || {
+                let mut known = self.files.iter().flatten();
+                known.any(|file| patterns.names(index, &file.path))
+            };
+            if matched.get(index) == Some(&true) || is_taken() {
                 continue;
             }
             let dir = self.discovery.patterns.fixed_dir(index);

@@ -134,6 +134,17 @@ impl Patterns {
         self.file(&states, name).is_some() && !self.excluded(path)
     }
 
+    /// Whether one of the globs names this absolute path, or would if no other did.
+    pub(crate) fn names(&self, pattern: usize, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        let mut states = self.start();
+        states.retain(|state| usize::from(state.pattern) == pattern);
+        self.file(&self.states_below(states, parent), name)
+            .is_some()
+    }
+
     /// Whether files of this absolute directory can belong to the input.
     pub(crate) fn lead_into(&self, dir: &Path) -> bool {
         let states = self.states_in(dir);
@@ -141,7 +152,10 @@ impl Patterns {
     }
 
     fn states_in(&self, dir: &Path) -> Vec<State> {
-        let mut states = self.start();
+        self.states_below(self.start(), dir)
+    }
+
+    fn states_below(&self, mut states: Vec<State>, dir: &Path) -> Vec<State> {
         for component in dir.components() {
             if let Component::Normal(name) = component {
                 states = self.enter(&states, name, false);

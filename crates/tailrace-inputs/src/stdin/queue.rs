@@ -9,7 +9,7 @@
 //!
 //! *Why nothing in a segment is lost.* A segment is deleted only when its last byte lies below the watermark of every
 //! output ([`QueueReader::acked`]). What a run leaves, the next one reads first, from the checkpoint's watermark, as
-//! a stream that has ended. The checkpoint may be older than the segments: then reading begins with the first one that
+//! a stream that has ended; its last record may be cut unless its last segment says that the stream ended there. The checkpoint may be older than the segments: then reading begins with the first one that
 //! is there. *Why nothing torn is delivered.* A segment that does not check gives no byte; it is renamed and counted.
 //! The stream is taken as ended before it, and begins anew behind it, at a line's start.
 //!
@@ -86,6 +86,8 @@ struct Open {
     at: usize,
     /// When that segment was written.
     since: Instant,
+    /// The stream ended behind it.
+    is_last: bool,
 }
 
 #[derive(Debug)]

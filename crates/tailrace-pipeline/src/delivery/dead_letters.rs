@@ -1,5 +1,6 @@
 //! The dead-letter file of one pipeline: where it is, and what happens when it is full. Knows no request.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -34,11 +35,28 @@ pub(crate) struct Added {
     pub error: Option<DeadLetterError>,
 }
 
+const FOLDER: &str = "dead-letter";
+const EXTENSION: &str = "ndjson";
+
 /// The dead-letter file of a pipeline.
 pub(crate) fn dead_letter_path(data_dir: &Path, pipeline: &str) -> PathBuf {
     data_dir
-        .join("dead-letter")
-        .join(format!("{pipeline}.ndjson"))
+        .join(FOLDER)
+        .join(format!("{pipeline}.{EXTENSION}"))
+}
+
+/// The dead-letter files of pipelines that the config does not have, or has no more.
+pub fn left_dead_letters(config: &config::Config) -> Vec<PathBuf> {
+    let entries = fs::read_dir(config.data_dir.join(FOLDER));
+    let paths = entries.into_iter().flatten().flatten().map(|it| it.path());
+    let is_left = |path: &PathBuf| {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        path.extension().is_some_and(|it| it == EXTENSION)
+            && name.is_none_or(|name| !config.pipelines.contains_key(name))
+    };
+    let mut left: Vec<PathBuf> = paths.filter(is_left).collect();
+    left.sort();
+    left
 }
 
 impl DeadLetterQueue {

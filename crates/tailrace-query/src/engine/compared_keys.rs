@@ -9,7 +9,7 @@ use arrow::compute::{and_kleene, or_kleene};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -22,6 +22,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{self as physical, Column};
 use datafusion::physical_expr_common::datum;
+use tailrace_sql::tree::{map_exprs, map_parts, map_steps};
 
 /// The rule that makes functions of them.
 #[derive(Debug)]
@@ -29,12 +30,11 @@ pub(super) struct ComparedKeys;
 
 impl AnalyzerRule for ComparedKeys {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|step| match step {
+        map_steps(plan, &mut |step| match step {
             LogicalPlan::Sort(_) => of_step(step, of_key),
             LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => of_step(step, of_call),
             _ => Ok(Transformed::no(step)),
-        })?;
-        Ok(plan.data)
+        })
     }
 
     fn name(&self) -> &str {
@@ -48,7 +48,7 @@ type Of = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 fn of_step(step: LogicalPlan, of: Of) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&step);
     let schema = merge_schema(&step.inputs());
-    let step = step.map_expressions(|expr| {
+    let step = map_exprs(step, &mut |expr| {
         let name = names.save(&expr);
         Ok(of(expr, &schema)?.update_data(|expr| name.restore(expr)))
     })?;
@@ -60,7 +60,7 @@ fn of_step(step: LogicalPlan, of: Of) -> Result<Transformed<LogicalPlan>> {
 
 /// The keys of a function that takes rows in an order.
 fn of_call(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    expr.transform_up(|mut expr| {
+    map_parts(expr, &mut |mut expr| {
         let mut is_other = false;
         let mut change = |key: &mut Expr| -> Result<()> {
             let changed = of_key(std::mem::take(key), schema)?;
@@ -87,7 +87,7 @@ fn of_call(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// A key without operators over what is computed.
 fn of_key(key: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    key.transform_up(|expr| {
+    map_parts(key, &mut |expr| {
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_bounded(op) && (is_computed(&left) || is_computed(&right)) =>

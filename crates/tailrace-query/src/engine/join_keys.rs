@@ -8,6 +8,7 @@ use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, Limit, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use tailrace_sql::tree::{each_step, map_steps};
 
 use super::joins_by_chance::{self, is_by_chance};
 
@@ -27,12 +28,9 @@ pub(super) fn of_one_kind(
     if !any_is_to_hide(&plan)? {
         return rule.rewrite(plan, config);
     }
-    let plan = plan.transform_up_with_subqueries(|step| Ok(hidden(step)))?;
-    let plan = rule.rewrite(plan.data, config)?;
-    plan.map_data(|plan| {
-        let plan = plan.transform_up_with_subqueries(|step| Ok(shown(step)))?;
-        Ok(plan.data)
-    })
+    let plan = map_steps(plan, &mut |step| Ok(hidden(step)))?;
+    let plan = rule.rewrite(plan, config)?;
+    plan.map_data(|plan| map_steps(plan, &mut |step| Ok(shown(step))))
 }
 
 fn has_equal_nulls(step: &LogicalPlan) -> bool {
@@ -53,7 +51,7 @@ fn has_chance(filter: &Filter) -> bool {
 
 fn any_is_to_hide(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|step| {
+    each_step(plan, &mut |step| {
         let has_chance = matches!(step, LogicalPlan::Filter(filter) if has_chance(filter));
         found |= has_chance || is_to_hide(step);
         Ok(match found {

@@ -2,11 +2,12 @@
 //! finds to be the same later, as `k, k | k`, it counts in one place and not in another, and panics.
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use tailrace_sql::tree::{map_exprs, map_parts};
 
 /// A rule that leaves the later ones out.
 #[derive(Debug)]
@@ -30,9 +31,9 @@ impl OptimizerRule for RepeatedOrders {
             return Ok(Transformed::no(plan));
         }
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
+        map_exprs(plan, &mut |expr| {
             let name = names.save(&expr);
-            let once = expr.transform_up(|part| Ok(of_call(part)))?;
+            let once = map_parts(expr, &mut |part| Ok(of_call(part)))?;
             Ok(once.update_data(|expr| name.restore(expr)))
         })
     }

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{self as logical, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
+use tailrace_sql::tree::{each_part, each_step};
 use tailrace_sql::walk::expressions;
 
 use super::Error;
@@ -50,10 +51,10 @@ impl Ran<'_> {
             return found;
         };
         // The closures give no error.
-        let _ = plan.apply_with_subqueries(|node| {
+        let _ = each_step(&plan, &mut |node| {
             let schema = merge_schema(&node.inputs());
             for expr in node.expressions() {
-                let _ = expr.apply(|expr| {
+                let _ = each_part(&expr, &mut |expr| {
                     if let Some((text, made)) = made_of_text(expr)
                         && is_of_type(&made, ty)
                         && !is_number(text)
@@ -193,7 +194,7 @@ pub(crate) fn reads_lines(plan: &LogicalPlan) -> bool {
 /// Calls `each` with every table that is read.
 fn each_scan(plan: &LogicalPlan, mut each: impl FnMut(&logical::TableScan)) {
     // The closure gives no error.
-    let _ = plan.apply_with_subqueries(|node| {
+    let _ = each_step(plan, &mut |node| {
         if let LogicalPlan::TableScan(scan) = node {
             each(scan);
         }

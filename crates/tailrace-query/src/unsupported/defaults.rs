@@ -1,11 +1,12 @@
 //! Defaults of `lag` and `lead`: DataFusion 55 casts them to the type of the values, which may not have them.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use tailrace_sql::tree::each_part;
 
 use crate::error::{Error, word_in};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, word_in};
 pub(super) fn cut_default(call: &Expr, input: &DFSchema, sql: &str) -> Option<Error> {
     let mut error = None;
     // The closure gives no error.
-    let _ = call.apply(|expr| {
+    let _ = each_part(call, &mut |expr| {
         if let Expr::WindowFunction(called) = expr
             && let name @ ("lag" | "lead") = called.fun.name()
             && let [value, _, default] = &called.params.args[..]

@@ -5,6 +5,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
+use tailrace_sql::tree::each_part;
 
 use super::defaults::constant;
 use crate::error::{Error, place_of_argument};
@@ -13,7 +14,7 @@ use crate::error::{Error, place_of_argument};
 pub(super) fn wrong_place(call: &Expr, sql: &str) -> Option<Error> {
     let mut error = None;
     // The closure gives no error.
-    let _ = call.apply(|expr| {
+    let _ = each_part(call, &mut |expr| {
         let (name, args, is_window) = match expr {
             Expr::WindowFunction(called) => (called.fun.name(), &called.params.args, true),
             Expr::AggregateFunction(called) => (called.func.name(), &called.params.args, false),

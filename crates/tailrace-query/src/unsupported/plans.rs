@@ -2,13 +2,14 @@
 
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
+use tailrace_sql::tree::{each_part, each_step};
 
 use super::defaults::cut_default;
 use super::places::wrong_place;
@@ -24,7 +25,7 @@ pub(crate) fn check_plan(plan: &LogicalPlan, sql: &str) -> Result<(), Error> {
     let sql = sql.to_ascii_lowercase();
     let mut error = None;
     // The closures give no error.
-    let _ = plan.apply_with_subqueries(|node| {
+    let _ = each_step(plan, &mut |node| {
         error = error.take().or_else(|| match node {
             LogicalPlan::Window(window) => window
                 .window_expr
@@ -54,7 +55,7 @@ pub(crate) fn check_plan(plan: &LogicalPlan, sql: &str) -> Result<(), Error> {
 /// DataFusion 55 looks for the ends of a frame forwards only, but a month before the 31st may be before a month before the 30th.
 fn frame_of_months(expr: &Expr, sql: &str) -> Option<Error> {
     let mut error = None;
-    let _ = expr.apply(|expr| {
+    let _ = each_part(expr, &mut |expr| {
         if let Expr::WindowFunction(window) = expr
             && has_months(&window.params.window_frame)
         {
@@ -98,7 +99,7 @@ fn is_of_months(text: &str) -> bool {
 fn filters(calls: &[Expr], input: &DFSchema, sql: &str) -> Option<Error> {
     let mut error = None;
     for call in calls {
-        let _ = call.apply(|expr| {
+        let _ = each_part(call, &mut |expr| {
             let filter = match expr {
                 Expr::AggregateFunction(called) => &called.params.filter,
                 Expr::WindowFunction(called) => &called.params.filter,

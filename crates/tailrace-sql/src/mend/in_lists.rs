@@ -18,6 +18,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::tree::{each_part, map_exprs, map_parts};
+
 /// DataFusion's rule of this name, for which lists are apart.
 #[derive(Debug, Default)]
 pub struct SimplifiedApart(SimplifyExpressions);
@@ -43,16 +45,18 @@ impl OptimizerRule for SimplifiedApart {
         let shielded = |expr: Expr| {
             let name = names.save(&expr);
             let expr = expr.transform_down(|part| Ok(inwards(part)))?.data;
-            let expr = expr.transform_up(|part| Ok(apart(part)))?;
+            let expr = map_parts(expr, &mut |part| Ok(apart(part)))?;
             Ok(expr.update_data(|expr| name.restore(expr)))
         };
-        let plan = plan.map_expressions(|expr| match expr {
+        let plan = map_exprs(plan, &mut |expr| match expr {
             Expr::GroupingSet(_) => expr.map_children(shielded),
             _ => shielded(expr),
         })?;
         let plan = self.0.rewrite(plan.data, config)?;
         plan.map_data(|plan| {
-            let plan = plan.map_expressions(|expr| expr.transform_up(|part| Ok(bare(part))))?;
+            let plan = map_exprs(plan, &mut |expr| {
+                map_parts(expr, &mut |part| Ok(bare(part)))
+            })?;
             Ok(plan.data)
         })
     }
@@ -63,7 +67,7 @@ fn has_several(step: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
     step.apply_expressions(|expr| {
         let (mut lists, mut is_within) = (0, false);
-        expr.apply(|part| {
+        each_part(expr, &mut |part| {
             let is_or = matches!(part, Expr::BinaryExpr(it) if it.op == Operator::Or);
             // Lists that OR joins are one.
             lists += usize::from(is_list(part) || (is_or && !is_within && is_joined(part)));

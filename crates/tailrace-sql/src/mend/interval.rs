@@ -19,6 +19,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::tree::map_steps;
+
 use super::is_comparison;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
@@ -71,7 +73,7 @@ pub(super) struct Ordered;
 
 impl AnalyzerRule for Ordered {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|step| {
+        map_steps(plan, &mut |step| {
             let LogicalPlan::Sort(sort) = step else {
                 return Ok(Transformed::no(step));
             };
@@ -79,8 +81,7 @@ impl AnalyzerRule for Ordered {
             let (expr, is_mended) = ordered(sort.expr, &schema);
             let sort = LogicalPlan::Sort(Sort { expr, ..sort });
             Ok(Transformed::new_transformed(sort, is_mended))
-        })?;
-        Ok(plan.data)
+        })
     }
 
     fn name(&self) -> &str {

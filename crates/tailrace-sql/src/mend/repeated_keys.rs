@@ -8,6 +8,8 @@ use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::tree::map_steps;
+
 /// The order of an aggregate without what it repeats.
 pub(super) fn of_aggregate(expr: Expr, _: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
@@ -25,7 +27,7 @@ pub(super) struct OfDistinct;
 
 impl AnalyzerRule for OfDistinct {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|step| {
+        map_steps(plan, &mut |step| {
             Ok(match step {
                 LogicalPlan::Distinct(Distinct::On(mut on)) => {
                     let is_shorter = on.sort_expr.as_mut().is_some_and(shorten);
@@ -34,8 +36,7 @@ impl AnalyzerRule for OfDistinct {
                 }
                 other => Transformed::no(other),
             })
-        })?;
-        Ok(plan.data)
+        })
     }
 
     fn name(&self) -> &str {

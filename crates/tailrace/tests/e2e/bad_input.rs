@@ -21,7 +21,7 @@ fn body(record: &Record) -> String {
     }
 }
 
-fn flag(record: &Record, key: &str) -> bool {
+pub(crate) fn flag(record: &Record, key: &str) -> bool {
     let pair = record.log.attributes.iter().find(|pair| pair.key == key);
     let value = pair
         .and_then(|pair| pair.value.as_ref())

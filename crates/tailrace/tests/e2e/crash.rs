@@ -124,7 +124,7 @@ fn a_record_that_panics_is_dead_lettered_and_its_neighbours_arrive_once() {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("0 accepted, 0 refused"), "{said}");
+    assert!(said.contains("0 accepted, 0 not accepted"), "{said}");
     assert!(
         said.contains("1 kept that could not be processed"),
         "{said}"

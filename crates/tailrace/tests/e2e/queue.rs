@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use tailrace_testkit::{Answer, Collector};
 
 use crate::agent::{arrivals, lines};
+use crate::bad_input::flag;
 use crate::support::{Agent, Bench, tailrace, until};
 
 /// A pipeline that reads standard input into a queue.
@@ -218,6 +219,43 @@ fn what_waits_in_the_queue_at_a_stop_is_not_delivered_yet() {
     assert_eq!(agent.end().code(), Some(0));
     let arrived = arrivals(&collector);
     assert_eq!(arrived.len(), 2, "{arrived:?}");
+}
+
+/// Only the agent's end cuts a record: a stream that ends with half a line has it as its last record.
+#[test]
+fn what_an_agents_end_cuts_is_marked_and_what_a_streams_end_leaves_is_not() {
+    for is_ended in [false, true] {
+        let (bench, collector) = (Bench::new(), Collector::start());
+        queued(&bench, &collector.endpoint(), "");
+        collector.always(Answer::status(503));
+        let text = b"{\"msg\":\"whole\"}\n{\"msg\":\"ha";
+        let (read, mut write) = pipe().unwrap();
+        let agent = bench.start_with(read);
+        write.write_all(text).unwrap();
+        if is_ended {
+            drop(write);
+            until(
+                || queued_bytes(&bench) == text.len(),
+                || format!("{} bytes", queued_bytes(&bench)),
+            );
+        } else {
+            until(
+                || queued_bytes(&bench) > 0,
+                || format!("{} bytes", queued_bytes(&bench)),
+            );
+        }
+        assert!(agent.terminate().code().is_some());
+        collector.always(Answer::ok());
+        let mut agent = bench.start();
+        assert_eq!(agent.end().code(), Some(0));
+        let records = collector.records();
+        let marked: Vec<bool> = records
+            .iter()
+            .map(|record| flag(record, "tailrace.truncated"))
+            .collect();
+        assert_eq!(marked, [false, !is_ended], "{records:?}");
+        assert!(segments(&bench).is_empty());
+    }
 }
 
 #[test]

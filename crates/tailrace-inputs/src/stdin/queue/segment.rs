@@ -7,7 +7,7 @@
 //! 0   8  magic "TRQUEUE1"
 //! 8   8  stream, little endian as all numbers: when the run that wrote it began, in nanoseconds since the Unix epoch
 //! 16  8  offset of the first byte in its stream
-//! 24  8  flags: 1 is "the byte before the first one is not a newline"
+//! 24  8  flags: 1 is "the byte before the first one is not a newline", 2 is "the stream ended behind the last one"
 //! 32  8  xxh3 of the rest, seeded with the xxh3 of the 32 bytes above
 //! 40     the bytes
 //! ```
@@ -23,6 +23,7 @@ pub(crate) const HEADER_BYTES: u64 = 40;
 
 const MAGIC: &[u8; 8] = b"TRQUEUE1";
 const MID_LINE: u64 = 1;
+const LAST: u64 = 2;
 const SUFFIX: &str = ".segment";
 const QUARANTINED_SUFFIX: &str = ".corrupt";
 const TEMPORARY: &str = "segment.tmp";
@@ -47,8 +48,29 @@ pub(crate) enum Named {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
+    pub(crate) around: Around,
+}
+
+/// What is around the bytes of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Around {
     /// The byte before the first one is not a newline.
     pub(crate) mid_line: bool,
+    /// The stream ended behind the last one: whoever wrote to it was done. Not where only the agent ended.
+    pub(crate) is_last: bool,
+}
+
+impl Around {
+    fn flags(self) -> u64 {
+        u64::from(self.mid_line) * MID_LINE + u64::from(self.is_last) * LAST
+    }
+
+    fn of(flags: u64) -> Self {
+        Self {
+            mid_line: flags & MID_LINE != 0,
+            is_last: flags & LAST != 0,
+        }
+    }
 }
 
 /// Why a segment gives no bytes.
@@ -113,9 +135,9 @@ impl Named {
 
 /// Writes a segment so that it is there whole, or not at all, also after a power cut: write, fsync, rename, fsync of
 /// the directory. Gives the size of its file.
-pub(crate) fn write(dir: &Path, id: SegmentId, mid_line: bool, bytes: &[u8]) -> io::Result<u64> {
+pub(crate) fn write(dir: &Path, id: SegmentId, around: Around, bytes: &[u8]) -> io::Result<u64> {
     let temporary = dir.join(TEMPORARY);
-    let header = header(id, mid_line, bytes);
+    let header = header(id, around, bytes);
     let written = tailrace_files::create(&temporary)
         .and_then(|mut file| {
             file.write_all(&header)?;
@@ -161,19 +183,19 @@ fn decode(id: SegmentId, mut file: Vec<u8>) -> Result<Content, Damage> {
     if found != id {
         return Err(Damage::OtherName);
     }
-    let mid_line = number(24) & MID_LINE != 0;
+    let around = Around::of(number(24));
     file.drain(..header_bytes);
     Ok(Content {
         bytes: file,
-        mid_line,
+        around,
     })
 }
 
-fn header(id: SegmentId, mid_line: bool, bytes: &[u8]) -> Vec<u8> {
+fn header(id: SegmentId, around: Around, bytes: &[u8]) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&id.stream.to_le_bytes());
     header.extend_from_slice(&id.offset.to_le_bytes());
-    header.extend_from_slice(&u64::from(mid_line).to_le_bytes());
+    header.extend_from_slice(&around.flags().to_le_bytes());
     let hash = hash(&header, bytes);
     header.extend_from_slice(&hash.to_le_bytes());
     header
@@ -196,21 +218,24 @@ mod tests {
     #[test]
     fn a_segment_gives_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        let size = write(dir.path(), ID, true, b"one\ntwo\n").unwrap();
-        let path = dir.path().join(ID.name());
-        assert_eq!(fs::metadata(path).unwrap().len(), size);
-        let content = read(dir.path(), ID).unwrap();
-        let expected = Content {
-            bytes: b"one\ntwo\n".to_vec(),
-            mid_line: true,
-        };
-        assert_eq!(content, expected);
+        for (mid_line, is_last) in [(false, false), (true, false), (false, true), (true, true)] {
+            let around = Around { mid_line, is_last };
+            let size = write(dir.path(), ID, around, b"one\ntwo\n").unwrap();
+            let path = dir.path().join(ID.name());
+            assert_eq!(fs::metadata(path).unwrap().len(), size);
+            let content = read(dir.path(), ID).unwrap();
+            let expected = Content {
+                bytes: b"one\ntwo\n".to_vec(),
+                around,
+            };
+            assert_eq!(content, expected);
+        }
     }
 
     #[test]
     fn every_truncation_and_every_flipped_bit_is_damage() {
         let bytes = b"{\"seq\":1}\n{\"seq\":2}\n";
-        let mut whole = header(ID, false, bytes);
+        let mut whole = header(ID, Around::default(), bytes);
         whole.extend_from_slice(bytes);
         assert!(decode(ID, whole.clone()).is_ok());
         for len in 0..whole.len() {
@@ -231,7 +256,7 @@ mod tests {
     #[test]
     fn a_sound_segment_under_another_name_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), ID, false, b"x\n").unwrap();
+        write(dir.path(), ID, Around::default(), b"x\n").unwrap();
         let other = SegmentId { offset: 5, ..ID };
         fs::rename(dir.path().join(ID.name()), dir.path().join(other.name())).unwrap();
         assert!(matches!(read(dir.path(), other), Err(Damage::OtherName)));

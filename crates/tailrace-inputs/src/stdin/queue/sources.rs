@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::segment::{self, SegmentId};
+use super::segment::{self, Content, SegmentId};
 use super::store::Segment;
 use super::{Kept, Open, QueueReader, forgotten, id_of, length, lost};
 use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
@@ -50,12 +50,10 @@ impl QueueReader {
         let source = match &mut self.open {
             Some(open) => {
                 (open.bytes, open.at, open.since) = (content.bytes, 0, segment.since);
+                open.is_last = content.around.is_last;
                 open.source
             }
-            None => {
-                let mid_line = ends_in_line(&content.bytes[..at], content.mid_line);
-                self.begin(&segment, at, mid_line, content.bytes, events)
-            }
+            None => self.begin(&segment, at, content, events),
         };
         self.kept.push_back(Kept {
             source,
@@ -69,8 +67,7 @@ impl QueueReader {
         &mut self,
         segment: &Segment,
         at: usize,
-        mid_line: bool,
-        bytes: Vec<u8>,
+        Content { bytes, around }: Content,
         events: &mut Vec<FileEvent>,
     ) -> SourceId {
         let source = SourceId(self.next_source);
@@ -83,7 +80,7 @@ impl QueueReader {
             path: Path::new("stdin").into(),
             origin: None,
             offset,
-            mid_line,
+            mid_line: ends_in_line(&bytes[..at], around.mid_line),
             size: segment.end(),
         });
         self.open = Some(Open {
@@ -93,19 +90,19 @@ impl QueueReader {
             bytes,
             at,
             since: segment.since,
+            is_last: around.is_last,
         });
         source
     }
 
-    /// Ends the source that is open: its stream has ended, or `next` does not go on where it stands.
+    /// Ends the source that is open: its stream has ended, or the run that read it, or `next` does not go on where it stands.
     fn finish(&mut self, next: Option<SegmentId>, events: &mut Vec<FileEvent>) {
         let Some(open) = self.open.take() else { return };
         let Open { source, stream, .. } = open;
         let next = next.filter(|next| next.stream == stream);
-        events.push(FileEvent::Finished {
-            source,
-            is_cut: next.is_some_and(|next| next.offset > open.offset),
-        });
+        // Its last record may go on in what was lost, or in what no agent read.
+        let is_cut = !open.is_last;
+        events.push(FileEvent::Finished { source, is_cut });
         let Some(next) = next else {
             events.push(forgotten(id_of(stream)));
             return;

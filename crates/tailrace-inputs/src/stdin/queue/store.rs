@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::segment::{self, Content, Damage, HEADER_BYTES, Named, SegmentId};
+use super::segment::{self, Around, Content, Damage, HEADER_BYTES, Named, SegmentId};
 use crate::error::{Error, Kind};
 use crate::event::ProblemKind;
 
@@ -165,8 +165,8 @@ impl Store {
     }
 
     /// Writes a segment and gives it to the reader.
-    pub(crate) fn push(&self, id: SegmentId, mid_line: bool, bytes: &[u8]) -> std::io::Result<()> {
-        let write = || segment::write(&self.dir, id, mid_line, bytes);
+    pub(crate) fn push(&self, id: SegmentId, around: Around, bytes: &[u8]) -> std::io::Result<()> {
+        let write = || segment::write(&self.dir, id, around, bytes);
         let file_bytes = write().or_else(|error| {
             self.make_again(error)?;
             write()

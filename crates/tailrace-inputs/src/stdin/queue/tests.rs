@@ -6,10 +6,14 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::segment::SegmentId;
+use super::segment::{Around, SegmentId};
 use super::*;
 
 const FAR: Duration = Duration::from_secs(20);
+const MID_LINE: Around = Around {
+    mid_line: true,
+    is_last: false,
+};
 
 /// A queue that is read as the pipeline reads it.
 struct Rig {
@@ -72,6 +76,15 @@ impl Rig {
         self.events.iter().filter_map(lost).collect()
     }
 
+    /// Of each stream that is read to its end, whether its last record may be cut.
+    fn cut(&self) -> Vec<bool> {
+        let cut = |event: &FileEvent| match event {
+            FileEvent::Finished { is_cut, .. } => Some(*is_cut),
+            _ => None,
+        };
+        self.events.iter().filter_map(cut).collect()
+    }
+
     fn opened(&self) -> Vec<(u64, bool)> {
         let opened = |event: &FileEvent| match event {
             FileEvent::Opened {
@@ -122,7 +135,13 @@ fn stream() -> (PipeReader, PipeWriter) {
 fn what_is_stored_when_it_is_closed_is_known() {
     let dir = tempfile::tempdir().unwrap();
     for (stream, text) in [(3, "old\n"), (4, "older\n")] {
-        segment::write(dir.path(), segment_id(stream, 0), false, text.as_bytes()).unwrap();
+        segment::write(
+            dir.path(),
+            segment_id(stream, 0),
+            Around::default(),
+            text.as_bytes(),
+        )
+        .unwrap();
     }
     let (read, mut write) = stream();
     let mut rig = Rig::new(dir.path(), 1 << 20, vec![entry(4, 2, 6)], read);
@@ -203,8 +222,8 @@ fn what_was_synced_and_not_acked_is_read_again_before_new_input() {
 #[test]
 fn a_segment_below_the_watermark_is_not_read_again() {
     let dir = tempfile::tempdir().unwrap();
-    segment::write(dir.path(), segment_id(7, 0), false, b"a\n").unwrap();
-    segment::write(dir.path(), segment_id(7, 2), false, b"b\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 0), Around::default(), b"a\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 2), Around::default(), b"b\n").unwrap();
     let resume = vec![entry(7, 2, 4), entry(5, 90, 100)];
     let mut rig = Rig::left(dir.path(), resume);
     rig.read_to_the_end();
@@ -219,7 +238,7 @@ fn a_segment_below_the_watermark_is_not_read_again() {
 fn a_start_within_a_segment_knows_whether_a_line_begins_there() {
     for (watermark, mid_line) in [(0, true), (2, true), (5, false)] {
         let dir = tempfile::tempdir().unwrap();
-        segment::write(dir.path(), segment_id(7, 0), true, b"rest\nb\n").unwrap();
+        segment::write(dir.path(), segment_id(7, 0), MID_LINE, b"rest\nb\n").unwrap();
         let mut rig = Rig::left(dir.path(), vec![entry(7, watermark, 7)]);
         rig.read_to_the_end();
         assert_eq!(rig.opened(), [(watermark, mid_line)]);
@@ -288,6 +307,51 @@ fn a_stop_keeps_what_was_read_for_the_next_start() {
     let mut rig = Rig::left(dir.path(), Vec::new());
     rig.read_to_the_end();
     assert_eq!(rig.text(), "whole\nnot who");
+    assert_eq!(rig.cut(), [true], "the agent ended, not the stream");
+}
+
+#[test]
+fn the_end_of_a_stream_is_known_to_the_next_run() {
+    for text in ["whole\n", "whole\nas whole"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (read, mut write) = stream();
+        let mut rig = Rig::new(dir.path(), 1 << 20, Vec::new(), read);
+        write.write_all(b"whole\n").unwrap();
+        rig.until(|rig| rig.text() == "whole\n");
+        write.write_all(&text.as_bytes()[6..]).unwrap();
+        drop(write);
+        rig.until(|rig| rig.queue.open.is_none() && rig.queue.store.has_ended());
+        assert_eq!((rig.text(), rig.cut()), (text, vec![false]));
+        drop(rig);
+        // Nothing was acknowledged; then the first segment was; then all of the bytes.
+        let stream = files(dir.path())[0][..20].parse().unwrap();
+        for read_to in [0, 6, text.len()] {
+            let copy = tempfile::tempdir().unwrap();
+            for name in files(dir.path()) {
+                fs::copy(dir.path().join(&name), copy.path().join(&name)).unwrap();
+            }
+            let (at, size) = (read_to as u64, text.len() as u64);
+            let mut again = Rig::left(copy.path(), vec![entry(stream, at, size)]);
+            again.read_to_the_end();
+            assert_eq!(again.text(), &text[read_to..]);
+            assert!(!again.cut().contains(&true), "{read_to} of {text}");
+            assert_eq!(files(copy.path()), Vec::<String>::new());
+        }
+        // The checkpoint is older than the segments: one that has no bytes may be all that is left.
+        fs::remove_file(dir.path().join(segment_id(stream, 0).name())).unwrap();
+        let mut again = Rig::left(dir.path(), Vec::new());
+        again.read_to_the_end();
+        assert_eq!((again.text(), again.cut()), (&text[6..], vec![false]));
+        assert_eq!(files(dir.path()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_stream_without_a_byte_leaves_no_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rig = Rig::left(dir.path(), Vec::new());
+    rig.read_to_the_end();
+    assert_eq!((rig.events.len(), files(dir.path()).len()), (0, 0));
 }
 
 /// Three segments, the middle one replaced by `damaged`: its neighbours are delivered whole, it is put aside, counted
@@ -297,7 +361,7 @@ fn check_damage(damaged: &[u8]) {
     let parts: [&[u8]; 3] = [b"{\"n\":1}\n", b"{\"n\":2}\n{\"n\":3}\n", b"{\"n\":4}\n"];
     let mut offset = 0;
     for part in parts {
-        segment::write(dir.path(), segment_id(7, offset), false, part).unwrap();
+        segment::write(dir.path(), segment_id(7, offset), Around::default(), part).unwrap();
         offset += part.len() as u64;
     }
     fs::write(dir.path().join(segment_id(7, 8).name()), damaged).unwrap();
@@ -308,6 +372,7 @@ fn check_damage(damaged: &[u8]) {
     assert_eq!((bytes.max(16), reason), (bytes, LossReason::Corrupt));
     assert_eq!(rig.lost().len(), 1);
     assert_eq!(rig.opened(), [(0, false), (24, false)]);
+    assert_eq!(rig.cut(), [true, true]);
     drop(rig);
     assert_eq!(files(dir.path()), [segment_id(7, 8).quarantined_name()]);
     let mut again = Rig::left(dir.path(), Vec::new());
@@ -321,7 +386,7 @@ fn a_segment_of_any_length_or_with_any_byte_flipped_is_put_aside() {
     segment::write(
         dir.path(),
         segment_id(7, 8),
-        false,
+        Around::default(),
         b"{\"n\":2}\n{\"n\":3}\n",
     )
     .unwrap();
@@ -339,8 +404,8 @@ fn a_segment_of_any_length_or_with_any_byte_flipped_is_put_aside() {
 #[test]
 fn a_segment_that_somebody_deleted_is_reported_as_lost() {
     let dir = tempfile::tempdir().unwrap();
-    segment::write(dir.path(), segment_id(7, 0), false, b"a\n").unwrap();
-    segment::write(dir.path(), segment_id(7, 12), true, b"rest\nb\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 0), Around::default(), b"a\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 12), MID_LINE, b"rest\nb\n").unwrap();
     let mut rig = Rig::left(dir.path(), Vec::new());
     rig.read_to_the_end();
     assert_eq!(rig.lost(), [(10, LossReason::Vanished)]);
@@ -357,7 +422,13 @@ fn a_queue_whose_directory_is_removed_goes_on_and_counts_what_was_in_it() {
     let dir = data.path().join("queue/p");
     tailrace_files::create_dir(&dir).unwrap();
     for (offset, text) in [(0, "a\n"), (2, "bc\n"), (5, "def\n")] {
-        segment::write(&dir, segment_id(7, offset), false, text.as_bytes()).unwrap();
+        segment::write(
+            &dir,
+            segment_id(7, offset),
+            Around::default(),
+            text.as_bytes(),
+        )
+        .unwrap();
     }
     let (read, mut write) = stream();
     let mut rig = Rig::new(&dir, 1 << 20, Vec::new(), read);
@@ -411,8 +482,8 @@ fn quarantined_segments_give_way_when_their_room_is_wanted() {
 fn check_distinguishes_sound_damaged_and_quarantined_segments() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(check(&dir.path().join("absent")).unwrap(), []);
-    segment::write(dir.path(), segment_id(7, 0), false, b"a\n").unwrap();
-    segment::write(dir.path(), segment_id(7, 2), false, b"bc\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 0), Around::default(), b"a\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 2), Around::default(), b"bc\n").unwrap();
     let damaged = dir.path().join(segment_id(7, 2).name());
     let mut bytes = fs::read(&damaged).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

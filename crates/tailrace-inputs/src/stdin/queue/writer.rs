@@ -5,13 +5,13 @@
 //! stops reading the stream while there is none. A line is cut only if it is longer than a record can be, or than
 //! the whole queue. Never looks at anything but line ends.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::segment::SegmentId;
+use super::segment::{Around, SegmentId};
 use super::store::Store;
 use crate::event::ProblemKind;
 use crate::file::watch::{Waker, Woken};
@@ -57,6 +57,17 @@ pub(crate) struct Held {
     bytes_max: usize,
 }
 
+/// What came of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    /// Bytes, or none for now.
+    Some,
+    /// The stream has ended.
+    End,
+    /// It cannot be read any more.
+    Broken,
+}
+
 impl Held {
     /// Nothing yet, at the start of a stream; at most so many bytes of one line.
     pub(crate) fn new(stream: u64, record_bytes_max: u64) -> Self {
@@ -90,11 +101,13 @@ impl Held {
     }
 }
 
-impl<R: Read + AsFd> Writer<R> {
-    /// Writes until the stream ends or the thread is asked to stop; what it holds then is written, too.
+impl<R: io::Read + AsFd> Writer<R> {
+    /// Writes until the stream ends or the thread is asked to stop; what it holds then is written, too. Of a stream that ended there
+    /// is a last segment, if need be without bytes: of others the next run knows that their last record may be cut.
     pub(crate) fn run(mut self) {
         let mut buffer = vec![0; READ_BYTES];
-        while !self.stop.load(Ordering::Acquire) {
+        let mut read = Read::Some;
+        while read == Read::Some && !self.stop.load(Ordering::Acquire) {
             let room = self.store.room(self.held.bytes.len());
             let room = room.min(self.held.bytes_max - self.held.bytes.len());
             let due = self.held.since + SEGMENT_AGE_MAX;
@@ -105,8 +118,8 @@ impl<R: Read + AsFd> Writer<R> {
             } else if room > 0 {
                 let until = if lines > 0 { due } else { now + IDLE_WAIT };
                 let woken = self.waker.wait(Some(&self.reader), until);
-                if woken == Woken::Data && !self.read(&mut buffer[..room.min(READ_BYTES)]) {
-                    break;
+                if woken == Woken::Data {
+                    read = self.read(&mut buffer[..room.min(READ_BYTES)]);
                 }
             } else if self.held.bytes.len() >= self.held.bytes_max
                 || (self.store.is_empty() && !self.held.bytes.is_empty())
@@ -118,18 +131,19 @@ impl<R: Read + AsFd> Writer<R> {
             }
         }
         let rest = self.held.bytes.len();
-        let is_written = rest == 0 || self.try_write(rest).is_ok();
+        let is_last = read == Read::End && self.held.id.offset + rest as u64 > 0;
+        let is_written = (rest == 0 && !is_last) || self.try_write(rest, is_last).is_ok();
         self.store.end(if is_written { 0 } else { rest as u64 });
         self.readers_waker.wake();
     }
 
-    /// Reads once. False at the end of the stream.
-    fn read(&mut self, buffer: &mut [u8]) -> bool {
+    /// Reads once.
+    fn read(&mut self, buffer: &mut [u8]) -> Read {
         match self.reader.read(buffer) {
-            Ok(0) => false,
+            Ok(0) => Read::End,
             Ok(bytes) => {
                 self.held.add(&buffer[..bytes]);
-                true
+                Read::Some
             }
             Err(e)
                 if matches!(
@@ -137,19 +151,19 @@ impl<R: Read + AsFd> Writer<R> {
                     io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
                 ) =>
             {
-                true
+                Read::Some
             }
             Err(error) => {
                 let message = format!("cannot be read: {error}; it is taken as ended");
                 self.store.problem(ProblemKind::Broken, message);
-                false
+                Read::Broken
             }
         }
     }
 
     /// Writes the first bytes that are held; on a disk that refuses they stay, and it waits a while.
     fn write(&mut self, bytes: usize) {
-        let Err(error) = self.try_write(bytes) else {
+        let Err(error) = self.try_write(bytes, false) else {
             return;
         };
         let is_due = |reported_at: Instant| reported_at.elapsed() >= TELL_EVERY;
@@ -165,10 +179,13 @@ impl<R: Read + AsFd> Writer<R> {
         self.waker.wait(None, Instant::now() + IDLE_WAIT);
     }
 
-    fn try_write(&mut self, bytes: usize) -> io::Result<()> {
+    fn try_write(&mut self, bytes: usize, is_last: bool) -> io::Result<()> {
         let held = &mut self.held;
-        self.store
-            .push(held.id, held.mid_line, &held.bytes[..bytes])?;
+        let around = Around {
+            mid_line: held.mid_line,
+            is_last,
+        };
+        self.store.push(held.id, around, &held.bytes[..bytes])?;
         held.written(bytes);
         self.reported_at = None;
         self.readers_waker.wake();

@@ -7,25 +7,18 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{NullEquality, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, Union};
 
+use crate::tree::map_steps_of_other_types;
+
 use super::common::Of;
 use super::of_types;
 
 /// Casts keys, and columns of unions, from the files upwards.
 pub(super) fn with_room(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut is_changed = false;
-    let plan = plan.transform_up_with_subqueries(|step| {
-        let step = match step {
-            LogicalPlan::Union(union) => of_union(union)?,
-            LogicalPlan::Join(join) => of_join(join)?,
-            other => Transformed::no(other),
-        };
-        is_changed |= step.transformed;
-        match is_changed {
-            true => step.map_data(LogicalPlan::recompute_schema),
-            false => Ok(step),
-        }
-    })?;
-    Ok(plan.data)
+    map_steps_of_other_types(plan, &mut |step| match step {
+        LogicalPlan::Union(union) => of_union(union),
+        LogicalPlan::Join(join) => of_join(join),
+        other => Ok(Transformed::no(other)),
+    })
 }
 
 fn of_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {

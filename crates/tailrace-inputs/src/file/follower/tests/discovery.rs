@@ -128,6 +128,17 @@ fn what_is_no_regular_file_is_reported_once_and_harms_nobody() {
 }
 
 #[test]
+fn a_glob_whose_files_another_one_names_too_is_not_said_to_match_none() {
+    let mut rig = Rig::with(&["**/*.log", "*.log", "a.log", "b.log"], |dir, _| {
+        fs::write(dir.join("a.log"), "a\n").unwrap();
+    });
+    rig.until(|rig| rig.texts() == ["a\n"]);
+    let texts: Vec<_> = rig.config.include.clone();
+    let told = texts.iter().map(|glob| rig.problems(Path::new(glob)).len());
+    assert_eq!(told.collect::<Vec<_>>(), [0, 0, 0, 1]);
+}
+
+#[test]
 fn directories_that_come_later_are_waited_for() {
     let mut rig = Rig::new(&["x/y/z/*.log", "pods/*/*.log", "deep/**/*.log", "*.none"]);
     rig.step();
