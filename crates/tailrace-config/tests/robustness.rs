@@ -173,6 +173,22 @@ fn a_hostile_file_is_refused_with_few_diagnostics() {
     assert_eq!(sound.resource.len(), 40_000);
 }
 
+/// As in an ignore file, which would send what is meant to be left out.
+#[test]
+fn a_glob_that_leaves_out_is_for_exclude() {
+    let pipeline = |globs: &str| {
+        format!(
+            "pipelines:\n  a:\n    input: {{type: file, include: {globs}}}\n    output: {{type: discard}}\n"
+        )
+    };
+    let found = answer(pipeline("['*.log', '!a.log']").as_bytes()).unwrap_err();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].message.contains("leaves out none"), "{found:?}");
+    let hint = found[0].hint.as_deref().unwrap();
+    assert!(hint.contains("`exclude`"), "{hint}");
+    answer(pipeline("['./!a.log', 'a!.log']").as_bytes()).unwrap();
+}
+
 /// Nothing would be read, or a directory of that name written.
 #[test]
 fn what_can_be_no_path_is_refused_at_its_place() {

@@ -201,6 +201,7 @@ impl Input for QueueReader {
     fn gauges(&mut self, now: Instant) -> Gauges {
         let oldest = self.oldest_unread();
         Gauges {
+            denied: Some(self.denied()),
             unread_bytes: Some(self.unread_bytes()),
             oldest_unread: oldest.map(|since| now.saturating_duration_since(since)),
             ..Gauges::default()

@@ -165,7 +165,12 @@ impl Inner {
     fn open(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
             let mut builder = DirBuilder::new();
-            builder.recursive(true).mode(DIR_MODE).create(folder)?;
+            let made = builder.recursive(true).mode(DIR_MODE).create(folder);
+            // Of a file there, the system says that it exists.
+            made.map_err(|error| match folder.exists() && !folder.is_dir() {
+                true => io::Error::other(format!("{} is no directory", folder.display())),
+                false => error,
+            })?;
         }
         // Opening a named pipe without a reader would block.
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;

@@ -5,7 +5,7 @@ mod json_array;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::{HeaderValue, Method};
 use reqwest::Url;
@@ -25,7 +25,7 @@ use crate::http_client::endpoint::Endpoint;
 use crate::http_client::headers::HeaderName;
 use crate::http_client::options::{self, Retry, Tls};
 use crate::http_client::target::hinted;
-use crate::http_client::{ClientOptions, HttpClient, within};
+use crate::http_client::{Body, ClientOptions, HttpClient, within};
 use crate::{Error, Opened, Output, OutputType};
 use json_array::JsonArrayEncoding;
 
@@ -43,7 +43,7 @@ pub(crate) const TYPE: OutputType = OutputType {
 
 section! {
     /// Sends records as JSON to any HTTP server, and retries until the server accepts them. Any 2xx accepts a request, unless
-    /// the answer is a web page. A request is retried after 408, 429, 502, 503 and 504, and bisected after 400, 413 and 422 to
+    /// the answer is a web page; the rest of its body is not waited for. A request is retried after 408, 429, 502, 503 and 504, and bisected after 400, 413 and 422 to
     /// find the bad records. After any other status the output holds until the server accepts again.
     pub struct HttpOutput {
         /// The URL that requests are sent to, used as is. `https://` means TLS.
@@ -216,8 +216,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a> {
-        let attempt = async {
-            match self.client.send(payload).await {
+        let until = Instant::now() + self.timeout;
+        let attempt = async move {
+            let success = Body::Glance { until };
+            match self.client.send(payload, success).await {
                 Ok(response) => {
                     let hint = self.client.target().hint(response.status.as_u16(), false);
                     hinted(outcome(&response, SystemTime::now()), hint)
@@ -245,7 +247,7 @@ fn outcome(response: &HttpResponse, now: SystemTime) -> Answered {
     if !response.status.is_success() {
         return failed(response, &response.text(), now);
     }
-    if response.content_type().contains("html") {
+    if response.is_page() {
         let reason = format!(
             "the server answered {} with a web page ({}): does the endpoint lead to a receiver of logs?",
             response.status,

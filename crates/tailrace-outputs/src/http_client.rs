@@ -14,7 +14,7 @@ pub(crate) mod tls;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -117,12 +117,17 @@ impl HttpClient {
         &self.target
     }
 
-    /// Sends a payload and reads the answer, no more of it than [`RESPONSE_BYTES_MAX`].
+    /// Sends a payload and reads the answer, no more of it than [`RESPONSE_BYTES_MAX`]. `success` is how much of the body matters
+    /// where the status is that of a success.
     ///
     /// # Errors
     ///
     /// The outcome of an attempt without an answer.
-    pub(crate) async fn send(&self, payload: &Payload) -> Result<HttpResponse, Outcome> {
+    pub(crate) async fn send(
+        &self,
+        payload: &Payload,
+        success: Body,
+    ) -> Result<HttpResponse, Outcome> {
         let mut headers = self.headers.clone();
         if payload.compression != Compression::None {
             let compression = HeaderValue::from_static(payload.compression.name());
@@ -132,20 +137,20 @@ impl HttpClient {
         let request = client.request(self.method.clone(), self.url.clone());
         let request = request.headers(headers).body(payload.bytes.clone());
         let mut response = request.send().await.map_err(|error| self.failure(error))?;
-        let mut body = Vec::new();
-        let mut overlong = false;
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > RESPONSE_BYTES_MAX => {
-                    overlong = true;
-                    break;
-                }
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => break,
-                // The status of a failure says enough; a success needs its body.
-                Err(_) if !response.status().is_success() => break,
-                Err(error) => return Err(self.failure(error)),
+        let (mut body, mut overlong) = (Vec::new(), false);
+        match success {
+            Body::Glance { until } if response.status().is_success() => {
+                // Well before that, so that an answer that has come is never taken for none.
+                let longest = GLANCE.min(until.saturating_duration_since(Instant::now()) / 2);
+                let glance = read(&mut response, GLANCE_BYTES_MAX, &mut body);
+                let _ = tokio::time::timeout(longest, glance).await;
             }
+            _ => match read(&mut response, RESPONSE_BYTES_MAX, &mut body).await {
+                Ok(is_whole) => overlong = !is_whole,
+                // The status of a failure says enough; a success needs its body.
+                Err(_) if !response.status().is_success() => {}
+                Err(error) => return Err(self.failure(error)),
+            },
         }
         self.target.secrets().mask(&mut body);
         Ok(HttpResponse {
@@ -175,6 +180,39 @@ impl HttpClient {
     pub(crate) fn renew(&self) {
         self.clients.renew();
     }
+}
+
+/// How much of the body of a success matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// All of it: it may reject records.
+    Whole,
+    /// Its beginning, which shows whether a web page answers. What does not come soon is not waited for, nor is an error in it one.
+    Glance {
+        /// When the attempt is over.
+        until: Instant,
+    },
+}
+
+/// So much of a body is enough to see what it is.
+const GLANCE_BYTES_MAX: usize = 64 << 10;
+/// As long is waited for it: it is there at once, or matters to nobody.
+const GLANCE: Duration = Duration::from_millis(500);
+
+/// Reads a body to its end, or as much of it; whether that was all.
+async fn read(
+    response: &mut reqwest::Response,
+    bytes_max: usize,
+    body: &mut Vec<u8>,
+) -> Result<bool, reqwest::Error> {
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > bytes_max {
+            body.extend_from_slice(&chunk[..bytes_max - body.len()]);
+            return Ok(false);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(true)
 }
 
 /// With `tls.server_name` the URL has that name, and a proxy would connect to it instead of the server.

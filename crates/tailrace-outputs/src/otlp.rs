@@ -23,7 +23,7 @@ use crate::delivery::{
     Answered, Attempt, CompressionSearch, DriveConfig, Payload, RetryPolicy, Transport,
 };
 use crate::http_client::target::hinted;
-use crate::http_client::{ClientOptions, HttpClient, within};
+use crate::http_client::{Body, ClientOptions, HttpClient, within};
 use crate::{Error, FileAttributes, Opened, Output, OutputType, Signal, SignalUrl};
 
 pub(crate) const TYPE: OutputType = OutputType {
@@ -186,7 +186,7 @@ impl OtlpTransport {
 
     async fn answer(&self, payload: &Payload) -> Answered {
         match &self.wire {
-            Wire::Http(client) => match client.send(payload).await {
+            Wire::Http(client) => match client.send(payload, Body::Whole).await {
                 Ok(response) => {
                     let hint = client.target().hint(response.status.as_u16(), true);
                     let answered = classify::http(&response, payload.records, SystemTime::now());

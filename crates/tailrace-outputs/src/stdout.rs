@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use tailrace_otlp::{ConsoleEncoding, Encoding, NdjsonEncoding};
 use tailrace_schema::section::Section;
+use tracing::warn;
 
 use crate::delivery::{Attempt, CompressionSearch, Outcome, Payload, RetryPolicy, Transport};
 use crate::local::{POLICY, UNCOMPRESSED, WRITTEN, failed};
@@ -63,6 +64,9 @@ impl Output for StdoutOutput {
     }
 
     fn open(&self) -> Result<Opened, Error> {
+        if is_closed() {
+            warn!("the standard output is closed or goes nowhere: what is written there is gone");
+        }
         Ok(Opened::in_order(Writer::stdout()))
     }
 
@@ -91,6 +95,18 @@ impl Write for Unbuffered {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Whether the process was started without a standard output, in whose place Rust's runtime opens /dev/null for reading and writing. A
+/// shell that is told to discard opens it for writing alone.
+fn is_closed() -> bool {
+    let stdout = io::stdout();
+    let is_null = || {
+        let (found, null) = (rustix::fs::fstat(&stdout)?, rustix::fs::stat("/dev/null")?);
+        let flags = rustix::fs::fcntl_getfl(&stdout)?;
+        rustix::io::Result::Ok(found.st_rdev == null.st_rdev && flags.contains(OFlags::RDWR))
+    };
+    is_null().unwrap_or(false)
 }
 
 /// The lines of the process: all outputs write them in turn, those of an agent before a reload, too.

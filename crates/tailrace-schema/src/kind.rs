@@ -134,6 +134,15 @@ fn no_path(text: &str) -> Option<(String, &'static str)> {
     })
 }
 
+/// Why a glob leaves nothing out, as one of an ignore file would.
+fn negated(text: &str) -> Option<(String, &'static str)> {
+    text.starts_with('!').then(|| {
+        let what = "a glob names files; `!` before it leaves out none".to_owned();
+        let hint = "write what is left out, without the `!`, in `exclude`; a file whose name begins with `!` is `./!...`";
+        (what, hint)
+    })
+}
+
 /// A glob over file paths: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any directories.
 pub struct Glob;
 
@@ -156,7 +165,7 @@ impl Kind for Glob {
                 "not a valid glob: a `/` between braces".to_owned(),
                 "write one glob for each directory",
             )),
-            Ok(_) => no_path(&resolved.text),
+            Ok(_) => no_path(&resolved.text).or_else(|| negated(&resolved.text)),
         };
         if let Some((what, hint)) = problem {
             reader.refuse(node, Some(&resolved), what, Some(hint.to_owned()));

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
@@ -164,6 +166,7 @@ impl Cli {
         // Whoever reads the own log of an agent as JSON must find nothing else there.
         let is_json = matches!(self.command, Command::Run(_)) && logging.is_json();
         printed::report_panics(is_json);
+        report_too_large_files();
         if !self.command.takes_much_memory() {
             // An agent that rests would hold a huge page for every part of one that it touched.
             if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
@@ -214,6 +217,21 @@ impl Cli {
                 Ok(written.context("standard output")?)
             }
         }
+    }
+}
+
+/// Makes an error of writing to a file that may not grow any more (`ulimit -f`), as a full disk is one, instead of a signal that ends the
+/// process. The handler stays for the life of the process.
+fn report_too_large_files() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    let installed = runtime.and_then(|runtime| {
+        let _entered = runtime.enter();
+        signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
+    });
+    if let Err(error) = installed {
+        tracing::debug!("a limit on the size of files ends the process: {error}");
     }
 }
 

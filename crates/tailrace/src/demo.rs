@@ -27,6 +27,8 @@ use crate::{sizing, sysinfo};
 
 /// The config of the demo, the same file that a reader of the documentation sees.
 const CONFIG: &str = include_str!("../../../config/examples/demo.yaml");
+/// What it is called where the demo runs.
+const CONFIG_NAME: &str = "tailrace.yaml";
 /// Log files written at once.
 const FILES: u64 = 4;
 /// The progress line changes this often.
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let temporary = TempDir::with_prefix("tailrace-demo-").context("no temporary directory")?;
     let root = args.dir.as_deref().unwrap_or(temporary.path());
     let logs = root.join("logs");
+    check_free(root, &logs)?;
     fs::create_dir_all(&logs).with_context(|| format!("{} cannot be made", logs.display()))?;
     let runtime = Runtime::new().context("no thread for the receiver")?;
     let options = Options {
@@ -115,6 +118,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
+/// Checks that the demo overwrites and reads nothing of somebody else's, or of a demo before it.
+fn check_free(root: &Path, logs: &Path) -> anyhow::Result<()> {
+    let has_logs = fs::read_dir(logs).is_ok_and(|mut entries| entries.next().is_some());
+    if has_logs || root.join(CONFIG_NAME).symlink_metadata().is_ok() {
+        let root = root.display();
+        return Err(anyhow!(
+            "{root} has logs or a {CONFIG_NAME} already: name a directory without them, or one that is not there yet"
+        ));
+    }
+    Ok(())
+}
+
 /// What to look at after the demo: the query of an example, where this is a clone of the repository, else a config to begin with.
 fn next() -> (&'static str, &'static str) {
     const EXAMPLE: &str = "config/examples/pods-json.yaml";
@@ -131,7 +146,7 @@ fn next() -> (&'static str, &'static str) {
 
 /// Starts the agent with the config of the demo.
 fn start(root: &Path, logs: &Path, endpoint: &str) -> Result<Agent, Failure> {
-    let path = root.join("tailrace.yaml");
+    let path = root.join(CONFIG_NAME);
     fs::write(&path, CONFIG).with_context(|| format!("{} cannot be written", path.display()))?;
     let env = |name: &str| match name {
         "TAILRACE_DEMO_DIR" => Some(logs.display().to_string()),

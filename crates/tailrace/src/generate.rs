@@ -99,8 +99,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub stream: Option<String>,
     /// Adds the field `pad`, so many bytes, to every record
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    pub pad: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=PAD_BYTES_MAX))]
+    pub pad: u32,
     /// Writes every other record to standard error
     #[arg(long, conflicts_with = "output")]
     pub stderr: bool,
@@ -109,12 +109,15 @@ pub struct Args {
     pub output: Option<PathBuf>,
 }
 
+/// No longer field: a batch of records is put together in memory.
+const PAD_BYTES_MAX: i64 = 64 << 20;
+
 /// Runs `tailrace generate`. `stdout` is used unless a file is named.
 ///
 /// # Errors
 /// When the file cannot be created or a write fails.
 pub fn run(args: &Args, stdout: &mut dyn Write) -> anyhow::Result<()> {
-    let mut generator = Generator::new(args.shape, args.seed).with_pad(args.pad);
+    let mut generator = Generator::new(args.shape, args.seed).with_pad(args.pad as usize);
     if let Some(stream) = &args.stream {
         generator = generator.with_accounting(stream);
     }

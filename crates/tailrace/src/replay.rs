@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
             replayed.refused
         )
         .context("stdout")?;
-        if replayed.refused > 0 {
-            writeln!(out, "  {}", printed::shown(&replayed.reason)).context("stdout")?;
+        for (reason, records) in &replayed.reasons {
+            writeln!(out, "  {records}: {}", printed::shown(reason)).context("stdout")?;
         }
         if replayed.crashed > 0 {
             writeln!(

@@ -9,7 +9,6 @@ use std::time::SystemTime;
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
-use rustix::process::Signal;
 use tailrace_config::{Config, Diagnostic};
 use tailrace_pipeline::{Agent, Reload};
 use tokio::signal::unix::{SignalKind, signal};
@@ -184,8 +183,6 @@ fn stop_signal(reload: SyncSender<Trigger>) -> anyhow::Result<oneshot::Receiver<
         let _entered = runtime.enter();
         signal(SignalKind::terminate()).and_then(|term| {
             let int = signal(SignalKind::interrupt())?;
-            // A file that may not grow any more (`ulimit -f`) is then an error of its output, as a full disk is.
-            let _ = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
             Ok((term, int, signal(SignalKind::hangup())?))
         })
     };

@@ -178,6 +178,8 @@ fn shape(arg: &Arg) -> String {
         .unwrap_or_default();
     let text = match (names.is_empty(), arg.get_action().takes_values()) {
         (true, _) => value,
+        // `--print=5`, and without a value; `--print 5` is none of it.
+        (false, true) if arg.is_require_equals_set() => format!("{}[={value}]", names.join(", ")),
         (false, true) => format!("{} {value}", names.join(", ")),
         (false, false) => names.join(", "),
     };

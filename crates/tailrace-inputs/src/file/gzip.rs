@@ -190,6 +190,12 @@ pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
 }
 
+/// Whether a name is that of a file that is compressed in another way, which is not read.
+pub(crate) fn is_otherwise_compressed(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|it| ["zst", "xz", "bz2", "lz4", "lzma"].contains(&it))
+}
+
 /// The name that a file had before it was compressed; its own, if it was not.
 pub(crate) fn uncompressed(path: &Path) -> Cow<'_, Path> {
     if is_gzip(path) {

@@ -37,6 +37,7 @@ pub use check::{CheckedSegment, SegmentState, check};
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, LossReason, SourceId};
+use crate::file::follower::Denied;
 use crate::file::watch::Waker;
 use crate::identity::FileId;
 use crate::input::Stored;
@@ -254,6 +255,18 @@ impl QueueReader {
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    /// The directory of the queue, while nothing can be written there: then the stream is not read.
+    #[must_use]
+    pub fn denied(&self) -> Vec<Denied> {
+        let refusal = self.store.refusal().into_iter();
+        let denied = refusal.map(|(path, message)| Denied {
+            is_quiet: false,
+            path,
+            message,
+        });
+        denied.collect()
     }
 
     /// Bytes in the queue that were not read out of it.

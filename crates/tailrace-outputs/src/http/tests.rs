@@ -101,11 +101,72 @@ async fn a_body_that_is_a_word_is_a_success_and_a_page_is_none() {
         attempt("", word).await.0,
         Outcome::Delivered { .. }
     ));
-    let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>";
-    match attempt("", page).await.0 {
-        Outcome::Hold { reason } => assert!(reason.contains("a web page"), "{reason}"),
-        other => panic!("{other:?}"),
+    for (head, body) in [
+        ("content-type: text/html\r\n", "<html>"),
+        (
+            "Content-Type: Text/HTML; charset=utf-8\r\n",
+            "log in <a href=/>here</a>",
+        ),
+        (
+            "content-type: text/plain\r\n",
+            "\n<!DOCTYPE html><p>Please log in",
+        ),
+        ("", "<!-- a page -->\n<HTML><body>"),
+    ] {
+        match attempt("", answer(200, head, body)).await.0 {
+            Outcome::Hold { reason } => assert!(reason.contains("a web page"), "{reason}"),
+            other => panic!("{head}{body}: {other:?}"),
+        }
     }
+    // What a few lines of Flask or PHP answer, and S3.
+    for (status, head, body) in [
+        (204, "content-type: text/html\r\n", ""),
+        (200, "content-type: text/html\r\n", ""),
+        (200, "content-type: text/html\r\n", "ok"),
+        (
+            200,
+            "content-type: application/xml\r\n",
+            "<?xml version=\"1.0\"?><Ok/>",
+        ),
+    ] {
+        let outcome = attempt("", answer(status, head, body)).await.0;
+        let is_delivered = matches!(outcome, Outcome::Delivered { rejected: 0, .. });
+        assert!(is_delivered, "{status} {head}{body}: {outcome:?}");
+    }
+}
+
+fn answer(status: u16, head: &str, body: &str) -> &'static str {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status} X\r\n{head}content-length: {length}\r\n\r\n{body}");
+    Box::leak(answer.into_boxed_str())
+}
+
+/// The status accepts. That the rest of the answer does not come, because the server waits or has gone, changes nothing.
+#[tokio::test]
+async fn a_success_is_one_without_the_end_of_its_body() {
+    let broken = "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf";
+    let (outcome, _) = attempt("", broken).await;
+    assert!(matches!(outcome, Outcome::Delivered { .. }), "{outcome:?}");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let output = output(&format!("endpoint: {url}\ntimeout: 3s")).unwrap();
+    let transport = output.open().unwrap().transport;
+    let slow = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !read.ends_with(b"}\n") {
+            assert!(stream.read_buf(&mut read).await.unwrap() > 0);
+        }
+        stream.write_all(broken.as_bytes()).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let payload = payload("{\"a\":1}\n");
+    let answered = tokio::select! {
+        answered = transport.attempt(&payload) => answered,
+        () = slow => unreachable!(),
+    };
+    let is_delivered = matches!(answered.outcome, Outcome::Delivered { .. });
+    assert!(is_delivered, "{:?}", answered.outcome);
 }
 
 #[tokio::test]

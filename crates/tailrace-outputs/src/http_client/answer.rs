@@ -81,7 +81,7 @@ fn refused(response: &HttpResponse, reason: &str, said: &str) -> Answered {
 impl HttpResponse {
     /// The text in the body of a failure, on one line.
     pub(crate) fn text(&self) -> String {
-        if self.content_type().contains("html") {
+        if self.is_html() {
             return "(an HTML page)".to_owned();
         }
         // A few characters of up to four bytes each, perhaps cut in the last.
@@ -89,11 +89,19 @@ impl HttpResponse {
         excerpt(&String::from_utf8_lossy(head))
     }
 
-    /// Returns whether the answer is not that of a log receiver: a web page, or an endless body.
+    /// Whether the body is a web page: it is called HTML and has a tag, or begins as pages do. Receivers of a few lines call each
+    /// answer HTML, one without a body and `ok`, too.
     pub(crate) fn is_page(&self) -> bool {
-        self.overlong
-            || self.content_type().contains("html")
-            || self.body.trim_ascii_start().starts_with(b"<")
+        let head = &self.body[..self.body.len().min(1024)];
+        let head = head.trim_ascii_start().to_ascii_lowercase();
+        let begins = head.starts_with(b"<") && head.windows(5).any(|five| five == b"<html");
+        begins
+            || head.starts_with(b"<!doctype html")
+            || (self.is_html() && self.body.contains(&b'<'))
+    }
+
+    fn is_html(&self) -> bool {
+        self.content_type().contains("html")
     }
 
     /// Whether the server says that it got plain HTTP where it expects TLS, as Go's and nginx do.
@@ -115,15 +123,17 @@ impl HttpResponse {
         } else {
             format!("{} bytes", self.body.len())
         };
-        match self.content_type() {
+        match &*self.content_type() {
             "" => size,
             content_type => format!("{size} of {}", excerpt(content_type)),
         }
     }
 
-    pub(crate) fn content_type(&self) -> &str {
+    /// The type of the body in small letters: it is the same in any (RFC 9110, 8.3.1).
+    pub(crate) fn content_type(&self) -> String {
         let value = self.headers.get(header::CONTENT_TYPE);
-        value.and_then(|value| value.to_str().ok()).unwrap_or("")
+        let text = value.and_then(|value| value.to_str().ok());
+        text.unwrap_or_default().to_ascii_lowercase()
     }
 }
 

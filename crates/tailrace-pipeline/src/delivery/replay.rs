@@ -26,6 +26,9 @@ use crate::delivery::dead_letters::dead_letter_path;
 use crate::delivery::output_config;
 use crate::error::{Error, Kind};
 
+/// As many different reasons are kept.
+const REASONS_MAX: usize = 10;
+
 /// What became of the records of one dead-letter file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replayed {
@@ -33,10 +36,10 @@ pub struct Replayed {
     pub pipeline: String,
     /// Records that the server has now; they are in the file no more.
     pub accepted: u64,
-    /// Records that are in the file still.
+    /// Records that are in the file still: the server refused them, or they could not be sent, or read.
     pub refused: u64,
-    /// Why the last of those was refused.
-    pub reason: String,
+    /// Why they were not accepted, each reason with how many records; the first [`REASONS_MAX`].
+    pub reasons: Vec<(String, u64)>,
     /// Records that are in the file still because they were never processed: there is nothing to send.
     pub crashed: u64,
 }
@@ -136,7 +139,13 @@ fn replay_line(
         }
         None => "a line is not an entry of a dead-letter file".to_owned(),
     };
-    (replayed.refused, replayed.reason) = (replayed.refused + 1, refused);
+    replayed.refused += 1;
+    let reasons = &mut replayed.reasons;
+    match reasons.iter().position(|(reason, _)| *reason == refused) {
+        Some(known) => reasons[known].1 += 1,
+        None if reasons.len() < REASONS_MAX => reasons.push((refused, 1)),
+        None => {}
+    }
     let added = back.add_lines(&[line]).map_err(|(_, error)| error);
     added.map_err(io::Error::other)
 }

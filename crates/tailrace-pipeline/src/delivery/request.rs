@@ -202,29 +202,36 @@ impl Request for RequestPart {
         let entry = self.entry(reason);
         let (path, bytes) = (entry.path.clone(), entry.bytes.unwrap_or_default());
         let added = tokio::task::block_in_place(|| driver.dead_letters.add(entry));
-        let (outcome, kind, what) = match added.map_err(|error| error.to_string())? {
-            Stored::InFile => (
-                RecordOutcome::DeadLettered,
-                ReasonKind::Rejected,
-                "it is in the dead-letter file",
-            ),
-            Stored::Dropped => (
-                RecordOutcome::DeadLetterFull,
-                ReasonKind::Dropped,
-                "the dead-letter file is full, so it is dropped",
-            ),
-        };
-        driver.note(kind, reason, 1);
-        warn!(
-            pipeline = driver.pipeline,
-            output = driver.name,
-            reason,
-            path,
-            start = bytes.0,
-            end = bytes.1,
-            "the server refuses a record and accepts others: {what}"
-        );
-        self.note(outcome);
+        // Each of the two has a place of its own in the log: the first must not use up what the second may say.
+        match added.map_err(|error| error.to_string())? {
+            Stored::InFile => {
+                driver.note(ReasonKind::Rejected, reason, 1);
+                warn!(
+                    pipeline = driver.pipeline,
+                    output = driver.name,
+                    reason,
+                    path,
+                    start = bytes.0,
+                    end = bytes.1,
+                    "the server refuses a record and accepts others: it is in the dead-letter file"
+                );
+                self.note(RecordOutcome::DeadLettered);
+            }
+            Stored::Dropped => {
+                let why = format!("the dead-letter file is full, and the server said: {reason}");
+                driver.note(ReasonKind::Dropped, &why, 1);
+                warn!(
+                    pipeline = driver.pipeline,
+                    output = driver.name,
+                    reason,
+                    path,
+                    start = bytes.0,
+                    end = bytes.1,
+                    "the server refuses a record and accepts others: the dead-letter file is full, so it is dropped"
+                );
+                self.note(RecordOutcome::DeadLetterFull);
+            }
+        }
         self.resolve();
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! Which own logs are held back because they repeat.
 //!
 //! Per place in the code and window of 10 s, a message with the same fields
-//! passes once, and at most 20 different ones pass. What is held back is
+//! passes once, and at most 20 different ones pass, but the first of each
+//! pipeline and output, of which there may be 1000. What is held back is
 //! counted; the count goes out with the next message that passes from that
 //! place. Debug and trace events always pass: who asks for them wants them all.
 //! There are only as many entries as places in the code, so it never grows
 //! without bound. It reads no clock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +22,10 @@ use tracing::{Event, Level};
 const WINDOW: Duration = Duration::from_secs(10);
 /// How many different messages of one place pass in a window.
 const DIFFERENT_MAX: usize = 20;
+/// As many pass if each is the first of a pipeline and an output.
+const SUBJECTS_MAX: usize = 1000;
+/// What an event is about.
+const SUBJECT_FIELDS: [&str; 2] = ["pipeline", "output"];
 
 /// The target of what always passes: the errors of a config, with which the process ends.
 pub(crate) const UNLIMITED: &str = "tailrace::config";
@@ -43,8 +48,10 @@ pub(super) enum Verdict {
 #[derive(Debug)]
 struct Place {
     started: Duration,
-    /// Hashes of the fields of what passed, at most `DIFFERENT_MAX`.
-    passed: Vec<u64>,
+    /// Hashes of the fields of what passed.
+    passed: HashSet<u64>,
+    /// Hashes of what that was about.
+    subjects: HashSet<u64>,
     suppressed: u64,
 }
 
@@ -55,48 +62,64 @@ impl Limiter {
         if *metadata.level() > Level::INFO || metadata.target() == UNLIMITED {
             return Verdict::Pass { suppressed: 0 };
         }
-        let mut fields = FieldHash(DefaultHasher::new());
+        let mut fields = FieldHash::default();
         event.record(&mut fields);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.entry(event.metadata().callsite()).or_insert(Place {
             started: now,
-            passed: Vec::new(),
+            passed: HashSet::new(),
+            subjects: HashSet::new(),
             suppressed: 0,
         });
-        place.check(fields.0.finish(), now)
+        place.check(fields.all.finish(), fields.subject.finish(), now)
     }
 }
 
 impl Place {
-    fn check(&mut self, fields: u64, now: Duration) -> Verdict {
+    fn check(&mut self, fields: u64, subject: u64, now: Duration) -> Verdict {
+        let mut suppressed = 0;
         if now.saturating_sub(self.started) >= WINDOW {
-            let suppressed = std::mem::take(&mut self.suppressed);
+            suppressed = std::mem::take(&mut self.suppressed);
             self.started = now;
             self.passed.clear();
-            self.passed.push(fields);
-            return Verdict::Pass { suppressed };
+            self.subjects.clear();
         }
-        if self.passed.len() >= DIFFERENT_MAX || self.passed.contains(&fields) {
+        let has_room = self.passed.len() < DIFFERENT_MAX
+            || (self.passed.len() < SUBJECTS_MAX && !self.subjects.contains(&subject));
+        if !has_room || !self.passed.insert(fields) {
             self.suppressed += 1;
             return Verdict::Hold;
         }
-        self.passed.push(fields);
-        Verdict::Pass { suppressed: 0 }
+        self.subjects.insert(subject);
+        Verdict::Pass { suppressed }
     }
 }
 
-/// Hashes the names and printed values of an event's fields.
-struct FieldHash(DefaultHasher);
+/// Hashes the names and printed values of an event's fields: of all, and of those that say what it is about.
+#[derive(Default)]
+struct FieldHash {
+    all: DefaultHasher,
+    subject: DefaultHasher,
+}
 
 impl Visit for FieldHash {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.write(field.name().as_bytes());
-        // Writing into a hash cannot fail; a `Debug` that does is cut there.
-        let _ = write!(self, "={value:?};");
+        add(&mut self.all, field, value);
+        if SUBJECT_FIELDS.contains(&field.name()) {
+            add(&mut self.subject, field, value);
+        }
     }
 }
 
-impl fmt::Write for FieldHash {
+fn add(hasher: &mut DefaultHasher, field: &Field, value: &dyn fmt::Debug) {
+    hasher.write(field.name().as_bytes());
+    // Writing into a hash cannot fail; a `Debug` that does is cut there.
+    let _ = write!(Hashed(hasher), "={value:?};");
+}
+
+struct Hashed<'h>(&'h mut DefaultHasher);
+
+impl fmt::Write for Hashed<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.write(text.as_bytes());
         Ok(())
@@ -110,7 +133,8 @@ mod tests {
     fn place() -> Place {
         Place {
             started: Duration::ZERO,
-            passed: Vec::new(),
+            passed: HashSet::new(),
+            subjects: HashSet::new(),
             suppressed: 0,
         }
     }
@@ -119,24 +143,55 @@ mod tests {
     fn the_same_message_passes_once_a_window_and_then_says_how_many_were_held() {
         let mut place = place();
         let second = Duration::from_secs;
-        assert_eq!(place.check(1, second(0)), Verdict::Pass { suppressed: 0 });
-        assert_eq!(place.check(1, second(1)), Verdict::Hold);
-        assert_eq!(place.check(1, second(9)), Verdict::Hold);
-        assert_eq!(place.check(1, second(10)), Verdict::Pass { suppressed: 2 });
-        assert_eq!(place.check(1, second(11)), Verdict::Hold);
-        assert_eq!(place.check(2, second(11)), Verdict::Pass { suppressed: 0 });
-        assert_eq!(place.check(2, second(40)), Verdict::Pass { suppressed: 1 });
-        assert_eq!(place.check(2, second(50)), Verdict::Pass { suppressed: 0 });
+        assert_eq!(
+            place.check(1, 0, second(0)),
+            Verdict::Pass { suppressed: 0 }
+        );
+        assert_eq!(place.check(1, 0, second(1)), Verdict::Hold);
+        assert_eq!(place.check(1, 0, second(9)), Verdict::Hold);
+        assert_eq!(
+            place.check(1, 0, second(10)),
+            Verdict::Pass { suppressed: 2 }
+        );
+        assert_eq!(place.check(1, 0, second(11)), Verdict::Hold);
+        assert_eq!(
+            place.check(2, 0, second(11)),
+            Verdict::Pass { suppressed: 0 }
+        );
+        assert_eq!(
+            place.check(2, 0, second(40)),
+            Verdict::Pass { suppressed: 1 }
+        );
+        assert_eq!(
+            place.check(2, 0, second(50)),
+            Verdict::Pass { suppressed: 0 }
+        );
     }
 
     #[test]
     fn many_different_messages_of_one_place_are_bounded() {
         let mut place = place();
         let passed = (0..1000)
-            .filter(|&fields| place.check(fields, Duration::ZERO) != Verdict::Hold)
+            .filter(|&fields| place.check(fields, 0, Duration::ZERO) != Verdict::Hold)
             .count();
         assert_eq!(passed, DIFFERENT_MAX);
         assert_eq!(place.passed.len(), DIFFERENT_MAX);
-        assert_eq!(place.check(0, WINDOW), Verdict::Pass { suppressed: 980 });
+        assert_eq!(place.check(0, 0, WINDOW), Verdict::Pass { suppressed: 980 });
+    }
+
+    #[test]
+    fn the_first_message_about_each_pipeline_and_output_passes() {
+        let mut place = place();
+        let (subjects, messages) = (1500, 3);
+        let mut passed = vec![0; subjects as usize];
+        for message in 0..messages {
+            for subject in 0..subjects {
+                let fields = subject * messages + message;
+                let verdict = place.check(fields, subject, Duration::ZERO);
+                passed[subject as usize] += u32::from(verdict != Verdict::Hold);
+            }
+        }
+        assert!(passed[..SUBJECTS_MAX].iter().all(|&count| count == 1));
+        assert!(passed[SUBJECTS_MAX..].iter().all(|&count| count == 0));
     }
 }

@@ -87,6 +87,9 @@ impl Sample {
 /// What of a sample is probably not meant, in words.
 fn complaints(plan: &PipelinePlan, sampled: &Sampled, name: &str) -> Vec<String> {
     let records = sampled.records;
+    if records == 0 {
+        return vec![format!("{name} has no record")];
+    }
     let mut found: Vec<String> = sampled
         .missing
         .iter()
@@ -105,10 +108,10 @@ fn complaints(plan: &PipelinePlan, sampled: &Sampled, name: &str) -> Vec<String>
     let branches = plan.query.branches();
     let filters = branches.iter().all(|branch| !branch.predicate.is_empty());
     match sampled.passed {
-        Some(0) if records > 0 => found.push(format!(
+        Some(0) => found.push(format!(
             "no record of {name} passes: check what WHERE compares, and how the values are written there"
         )),
-        Some(passed) if passed == records && filters && records > 0 => found.push(format!(
+        Some(passed) if passed == records && filters => found.push(format!(
             "every record of {name} passes: WHERE leaves out none"
         )),
         _ => {}

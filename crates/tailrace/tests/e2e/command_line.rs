@@ -45,6 +45,37 @@ fn the_demo_explains_every_record() {
 }
 
 #[test]
+fn the_demo_overwrites_nothing() {
+    let bench = Bench::new();
+    for name in ["logs/other.log", "tailrace.yaml"] {
+        let (dir, path) = (bench.path("demo"), bench.path("demo").join(name));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "precious").unwrap();
+        let output = run(&["demo", "--seconds", "1", "--dir", dir.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        assert!(said.contains("already"), "{said}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+/// A limit on the size of files is an error as any other, not a signal that ends the process in the middle.
+#[test]
+fn a_file_that_may_not_grow_is_an_error() {
+    let bench = Bench::new();
+    let (file, kept) = (bench.path("lines"), bench.path("kept"));
+    let script = "ulimit -f 10; \"$0\" generate --lines 100000 --output \"$1\"; echo $?; \"$0\" query \
+                  \"SELECT * FROM generate_series(1, 1000000)\" --to \"$2\"; echo $?";
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", script, env!("CARGO_BIN_EXE_tailrace")]);
+    let output = bash.args([&file, &kept]).output().unwrap();
+    assert_eq!(stdout(&output), "1\n1\n", "{}", stderr(&output));
+    let left = fs::read_dir(&kept).map_or(0, |entries| entries.count());
+    assert_eq!(left, 0, "of the rows that do not fit");
+}
+
+#[test]
 fn validate_says_where_and_what_next() {
     let bench = Bench::new();
     let cases = [

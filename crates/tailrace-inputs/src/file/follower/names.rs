@@ -272,6 +272,10 @@ impl Follower {
                 self.compressed(path);
                 return false;
             }
+            None if wanted && gzip::is_otherwise_compressed(path) => {
+                self.otherwise_compressed(path);
+                return false;
+            }
             None if wanted => self.admit(path, &meta),
             None => {
                 self.detach(path);
@@ -590,6 +594,17 @@ impl Follower {
             &path.with_file_name("*.gz"),
             "is named by a glob and left out: of compressed files only what was not read before they were \
              compressed is read; exclude them to be rid of this line"
+                .to_owned(),
+        );
+    }
+
+    fn otherwise_compressed(&mut self, path: &Path) {
+        let extension = path.extension().unwrap_or_default();
+        let all = format!("*.{}", extension.display());
+        self.lasting_problem(
+            &path.with_file_name(all),
+            "is named by a glob and left out: compressed files of this kind are not read; compress with gzip, of which what was not \
+             read before is read, and exclude these to be rid of this line"
                 .to_owned(),
         );
     }

@@ -51,6 +51,8 @@ struct State {
     problems: Vec<(ProblemKind, String)>,
     /// The bytes that could not be written at the end.
     lost_bytes: u64,
+    /// Why the last segment could not be written, until one was.
+    refusal: Option<String>,
 }
 
 impl Segment {
@@ -198,11 +200,22 @@ impl Store {
         state.lost_bytes = lost_bytes;
     }
 
+    /// Whether segments can be written: why not, or `None`.
+    pub(crate) fn set_refusal(&self, refusal: Option<String>) {
+        self.lock().refusal = refusal;
+    }
+
     pub(crate) fn problem(&self, kind: ProblemKind, message: String) {
         self.lock().problems.push((kind, message));
     }
 
     // === for the reader ===
+
+    /// The directory, and why no segment can be written there now.
+    pub(crate) fn refusal(&self) -> Option<(PathBuf, String)> {
+        let refusal = self.lock().refusal.clone()?;
+        Some((self.dir.clone(), refusal))
+    }
 
     /// The next segment to read.
     pub(crate) fn next(&self) -> Option<Segment> {

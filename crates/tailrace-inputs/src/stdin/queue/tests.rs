@@ -461,6 +461,25 @@ fn a_queue_whose_directory_is_removed_goes_on_and_counts_what_was_in_it() {
 }
 
 #[test]
+fn a_queue_that_cannot_be_written_is_named_until_it_can() {
+    let data = tempfile::tempdir().unwrap();
+    let dir = data.path().join("queue/p");
+    let (read, mut write) = stream();
+    let mut rig = Rig::new(&dir, 1 << 20, Vec::new(), read);
+    fs::remove_dir(&dir).unwrap();
+    fs::write(&dir, "in the way").unwrap();
+    write.write_all(b"a\n").unwrap();
+    rig.until(|rig| !rig.queue.denied().is_empty());
+    let denied = rig.queue.denied().pop().unwrap();
+    assert_eq!((&denied.path, denied.is_quiet), (&dir, false));
+    assert!(denied.message.contains("cannot be written"), "{denied:?}");
+    fs::remove_file(&dir).unwrap();
+    rig.until(|rig| rig.text() == "a\n" && rig.queue.denied().is_empty());
+    drop(write);
+    rig.read_to_the_end();
+}
+
+#[test]
 fn quarantined_segments_give_way_when_their_room_is_wanted() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(

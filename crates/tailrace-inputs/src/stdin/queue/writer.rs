@@ -166,13 +166,14 @@ impl<R: io::Read + AsFd> Writer<R> {
         let Err(error) = self.try_write(bytes, false) else {
             return;
         };
+        let message = format!(
+            "the queue cannot be written: {error}; standard input waits until it can: make room in data_dir, or make it \
+             writable"
+        );
+        self.store.set_refusal(Some(message.clone()));
         let is_due = |reported_at: Instant| reported_at.elapsed() >= TELL_EVERY;
         if self.reported_at.is_none_or(is_due) {
             self.reported_at = Some(Instant::now());
-            let message = format!(
-                "the queue cannot be written: {error}; standard input waits until it can: make room in data_dir, \
-                 or make it writable"
-            );
             self.store.problem(ProblemKind::Notice, message);
             self.readers_waker.wake();
         }
@@ -188,6 +189,7 @@ impl<R: io::Read + AsFd> Writer<R> {
         self.store.push(held.id, around, &held.bytes[..bytes])?;
         held.written(bytes);
         self.reported_at = None;
+        self.store.set_refusal(None);
         self.readers_waker.wake();
         Ok(())
     }

@@ -120,13 +120,25 @@ fn a_request_above_the_limit_is_told_from_a_bad_one_and_from_a_quota() {
 
 #[test]
 fn a_success_that_is_a_web_page_is_held() {
-    let html = [("content-type", "text/html; charset=utf-8")];
-    // As protobuf this is an unknown field, as text it is a line break and a byte.
-    for body in ["<html></html>", "\x18\x01", ""] {
+    let html = [("content-type", "Text/HTML; charset=utf-8")];
+    for body in ["<html></html>", "please <a href=/>log in</a>"] {
         let outcome = check_http(200, &html, body.as_bytes()).outcome;
-        let is_held = matches!(outcome, Outcome::Hold { .. });
-        assert_eq!(is_held, !body.is_empty(), "{body}: {outcome:?}");
+        assert!(
+            matches!(outcome, Outcome::Hold { .. }),
+            "{body}: {outcome:?}"
+        );
     }
+    // Receivers of a few lines call each answer HTML. As protobuf the last is an unknown field, as text a line break and a byte.
+    for body in ["", "ok", "\x18\x01"] {
+        let outcome = check_http(200, &html, body.as_bytes()).outcome;
+        let is_delivered = matches!(outcome, Outcome::Delivered { rejected: 0, .. });
+        assert!(is_delivered, "{body}: {outcome:?}");
+    }
+    let json = [("content-type", "Application/JSON")];
+    let partial = br#"{"partialSuccess":{"rejectedLogRecords":"3"}}"#;
+    let outcome = check_http(200, &json, partial).outcome;
+    let is_partial = matches!(outcome, Outcome::Delivered { rejected: 3, .. });
+    assert!(is_partial, "{outcome:?}");
     let outcome = check_http(200, &[], b"\n<!DOCTYPE html><html>").outcome;
     assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");
     let overlong = HttpResponse {

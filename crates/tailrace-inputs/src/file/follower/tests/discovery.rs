@@ -128,6 +128,28 @@ fn what_is_no_regular_file_is_reported_once_and_harms_nobody() {
 }
 
 #[test]
+fn files_that_are_compressed_in_ways_that_are_not_read_are_left_out() {
+    let names = ["a.log.1.zst", "b.xz", "c.bz2", "d.lz4", "e.lzma"];
+    let mut rig = Rig::with(&["*"], |dir, _| {
+        for name in names {
+            fs::write(dir.join(name), b"\x28\xb5\x2f\xfdnot text\n").unwrap();
+        }
+    });
+    rig.append("a.log", "a\n");
+    rig.until(|rig| rig.texts() == ["a\n"]);
+    // One is made while the agent runs, and another one of a kind that was named.
+    rig.append("f.zst", "more\n");
+    rig.follower.rescan();
+    rig.append("a.log", "b\n");
+    rig.until(|rig| rig.texts() == ["a\nb\n"]);
+    for kind in ["*.zst", "*.xz", "*.bz2", "*.lz4", "*.lzma"] {
+        let problems = rig.problems(&rig.path(kind));
+        assert_eq!(problems.len(), 1, "{kind}: {problems:?}");
+        assert!(problems[0].contains("left out"), "{problems:?}");
+    }
+}
+
+#[test]
 fn a_glob_whose_files_another_one_names_too_is_not_said_to_match_none() {
     let mut rig = Rig::with(&["**/*.log", "*.log", "a.log", "b.log"], |dir, _| {
         fs::write(dir.join("a.log"), "a\n").unwrap();
