@@ -144,9 +144,10 @@ mod tests {
         check_appendable(Path::new("no-such-file")).unwrap();
         for (wrong, what) in [
             ("dir", "it is a directory"),
-            ("there/new", "ot a directory"),
+            ("there/new", "not a directory"),
         ] {
             let error = check_appendable(&path(wrong)).unwrap_err().to_string();
+            let error = error.to_lowercase();
             assert!(error.contains(what), "{wrong}: {error}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
