@@ -247,7 +247,7 @@ fn outcome(response: &HttpResponse, now: SystemTime) -> Answered {
     if !response.status.is_success() {
         return failed(response, &response.text(), now);
     }
-    if response.is_page() {
+    if response.is_page() || response.announces_page() {
         let reason = format!(
             "the server answered {} with a web page ({}): does the endpoint lead to a receiver of logs?",
             response.status,

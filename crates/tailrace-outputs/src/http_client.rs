@@ -137,27 +137,29 @@ impl HttpClient {
         let request = client.request(self.method.clone(), self.url.clone());
         let request = request.headers(headers).body(payload.bytes.clone());
         let mut response = request.send().await.map_err(|error| self.failure(error))?;
-        let (mut body, mut overlong) = (Vec::new(), false);
-        match success {
+        let mut body = Vec::new();
+        let read = match success {
             Body::Glance { until } if response.status().is_success() => {
                 // Well before that, so that an answer that has come is never taken for none.
                 let longest = GLANCE.min(until.saturating_duration_since(Instant::now()) / 2);
                 let glance = read(&mut response, GLANCE_BYTES_MAX, &mut body);
-                let _ = tokio::time::timeout(longest, glance).await;
+                let read = tokio::time::timeout(longest, glance).await;
+                read.map_or(Read::Broken, |read| read.unwrap_or(Read::Broken))
             }
             _ => match read(&mut response, RESPONSE_BYTES_MAX, &mut body).await {
-                Ok(is_whole) => overlong = !is_whole,
+                Ok(read) => read,
                 // The status of a failure says enough; a success needs its body.
-                Err(_) if !response.status().is_success() => {}
+                Err(_) if !response.status().is_success() => Read::Broken,
                 Err(error) => return Err(self.failure(error)),
             },
-        }
+        };
         self.target.secrets().mask(&mut body);
         Ok(HttpResponse {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),
             body,
-            overlong,
+            overlong: read == Read::Overlong,
+            is_whole: read == Read::Whole,
         })
     }
 
@@ -194,25 +196,38 @@ pub(crate) enum Body {
     },
 }
 
-/// So much of a body is enough to see what it is.
+/// So much of a body is enough to see what it is. The rest is read and let go, so that the connection can be used again.
 const GLANCE_BYTES_MAX: usize = 64 << 10;
 /// As long is waited for it: it is there at once, or matters to nobody.
 const GLANCE: Duration = Duration::from_millis(500);
 
-/// Reads a body to its end, or as much of it; whether that was all.
+/// How reading of a body ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    /// At its end.
+    Whole,
+    /// At [`RESPONSE_BYTES_MAX`].
+    Overlong,
+    /// Nothing more came in time, or an error.
+    Broken,
+}
+
+/// Reads a body, and keeps as much of it.
 async fn read(
     response: &mut reqwest::Response,
-    bytes_max: usize,
+    kept_bytes_max: usize,
     body: &mut Vec<u8>,
-) -> Result<bool, reqwest::Error> {
+) -> Result<Read, reqwest::Error> {
+    let mut read = 0;
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > bytes_max {
-            body.extend_from_slice(&chunk[..bytes_max - body.len()]);
-            return Ok(false);
+        let room = kept_bytes_max - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        read += chunk.len();
+        if read > RESPONSE_BYTES_MAX {
+            return Ok(Read::Overlong);
         }
-        body.extend_from_slice(&chunk);
     }
-    Ok(true)
+    Ok(Read::Whole)
 }
 
 /// With `tls.server_name` the URL has that name, and a proxy would connect to it instead of the server.

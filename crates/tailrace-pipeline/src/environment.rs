@@ -9,7 +9,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 use tailrace_config::{Diagnostic, Position};
 use tailrace_inputs::Unreadable;
 use tokio::runtime::Handle;
@@ -90,7 +91,7 @@ pub fn incomplete(position: &Position, unreadable: &Unreadable) -> Option<Diagno
 fn check_appendable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => return Err(io::Error::other("it is a directory")),
-        Ok(_) => return Ok(rustix::fs::access(path, Access::WRITE_OK)?),
+        Ok(_) => return may(path, Access::WRITE_OK),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -103,14 +104,21 @@ fn check_appendable(path: &Path) -> io::Result<()> {
         match fs::metadata(dir) {
             Ok(meta) if !meta.is_dir() => return Err(refused(io::Error::other("not a directory"))),
             Ok(_) => {
-                let access = Access::WRITE_OK | Access::EXEC_OK;
-                return rustix::fs::access(dir, access).map_err(|error| refused(error.into()));
+                return may(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(refused);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(refused(error)),
         }
     }
     Ok(())
+}
+
+/// What the agent may do as the user that it is. A system that cannot say is taken at its best.
+fn may(path: &Path, access: Access) -> io::Result<()> {
+    match rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS) {
+        Err(Errno::NOSYS) => Ok(()),
+        answer => Ok(answer?),
+    }
 }
 
 fn at(position: &Position, error: &Error) -> Diagnostic {

@@ -43,6 +43,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         for (reason, records) in &replayed.reasons {
             writeln!(out, "  {records}: {}", printed::shown(reason)).context("stdout")?;
         }
+        let shown: u64 = replayed.reasons.iter().map(|(_, records)| records).sum();
+        if replayed.refused > shown {
+            let others = replayed.refused - shown;
+            writeln!(out, "  {others}: other reasons").context("stdout")?;
+        }
         if replayed.crashed > 0 {
             writeln!(
                 out,

@@ -572,8 +572,10 @@ impl Follower {
         let texts: Vec<String> = self.discovery.patterns.texts().map(str::to_owned).collect();
         for (index, text) in texts.iter().enumerate() {
             let patterns = &self.discovery.patterns;
+            let below = patterns.fixed_dir(index);
             let is_taken = || {
-                let mut known = self.files.iter().flatten();
+                let known = self.files.iter().flatten();
+                let mut known = known.filter(|file| file.path.starts_with(&below));
                 known.any(|file| patterns.names(index, &file.path))
             };
             if matched.get(index) == Some(&true) || is_taken() {

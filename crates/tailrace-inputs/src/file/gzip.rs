@@ -190,6 +190,11 @@ pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
 }
 
+/// Whether a name is that of a file that is compressed in any way.
+pub(crate) fn is_compressed(path: &Path) -> bool {
+    is_gzip(path) || is_otherwise_compressed(path)
+}
+
 /// Whether a name is that of a file that is compressed in another way, which is not read.
 pub(crate) fn is_otherwise_compressed(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());

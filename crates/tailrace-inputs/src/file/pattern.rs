@@ -139,8 +139,9 @@ impl Patterns {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return false;
         };
-        let mut states = self.start();
-        states.retain(|state| usize::from(state.pattern) == pattern);
+        let mut states = Vec::new();
+        let pattern = u16::try_from(pattern).unwrap_or(u16::MAX);
+        self.push(State { pattern, part: 0 }, &mut states);
         self.file(&self.states_below(states, parent), name)
             .is_some()
     }

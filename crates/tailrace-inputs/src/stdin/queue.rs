@@ -42,6 +42,7 @@ use crate::file::watch::Waker;
 use crate::identity::FileId;
 use crate::input::Stored;
 use crate::resume::Resume;
+use segment::End;
 use store::{Segment, Store};
 use writer::{Held, Writer};
 
@@ -87,8 +88,8 @@ struct Open {
     at: usize,
     /// When that segment was written.
     since: Instant,
-    /// The stream ended behind it.
-    is_last: bool,
+    /// How the stream goes on behind it.
+    end: End,
 }
 
 #[derive(Debug)]

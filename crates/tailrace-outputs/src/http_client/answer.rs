@@ -16,8 +16,10 @@ pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// The body is longer than what was read.
+    /// The body is longer than what may be read.
     pub(crate) overlong: bool,
+    /// The body came to its end.
+    pub(crate) is_whole: bool,
 }
 
 /// The outcome of a request that was not accepted; `said` is what the body says, see [`HttpResponse::text`].
@@ -100,6 +102,11 @@ impl HttpResponse {
             || (self.is_html() && self.body.contains(&b'<'))
     }
 
+    /// Whether it says that a page follows, of which not all came.
+    pub(crate) fn announces_page(&self) -> bool {
+        self.is_html() && !self.is_whole
+    }
+
     fn is_html(&self) -> bool {
         self.content_type().contains("html")
     }
@@ -118,10 +125,10 @@ impl HttpResponse {
 
     /// Describes the size and type of the body.
     pub(crate) fn describe_body(&self) -> String {
-        let size = if self.overlong {
-            format!("more than {RESPONSE_BYTES_MAX} bytes")
-        } else {
-            format!("{} bytes", self.body.len())
+        let size = match (self.overlong, self.is_whole) {
+            (true, _) => format!("more than {RESPONSE_BYTES_MAX} bytes"),
+            (false, true) => format!("{} bytes", self.body.len()),
+            (false, false) => format!("{} bytes so far", self.body.len()),
         };
         match &*self.content_type() {
             "" => size,

@@ -77,7 +77,7 @@ impl InputFamilies {
         r.register("input_files_open", "files held open", m.files_open);
         r.register(
             "input_denied_paths",
-            "files and directories that the agent may not read",
+            "files and directories that the agent may not read, and disk queues that cannot be written",
             m.denied_paths,
         );
         r.register(

@@ -60,6 +60,20 @@ fn the_demo_overwrites_nothing() {
     }
 }
 
+#[test]
+fn a_standard_output_that_is_closed_is_said_to_be() {
+    let bench = Bench::new();
+    let config = bench.config("pipelines: {a: {input: {type: stdin}, output: {type: stdout}}}\n");
+    for (redirected, is_told) in [(">&-", true), (">/dev/null", false)] {
+        let script = format!("echo '{{}}' | \"$0\" run --log-format text -c \"$1\" {redirected}");
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", &script, env!("CARGO_BIN_EXE_tailrace")]);
+        let output = bash.arg(&config).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(said.contains("closed or goes nowhere"), is_told, "{said}");
+    }
+}
+
 /// A limit on the size of files is an error as any other, not a signal that ends the process in the middle.
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {

@@ -272,7 +272,8 @@ impl Follower {
                 self.compressed(path);
                 return false;
             }
-            None if wanted && gzip::is_otherwise_compressed(path) => {
+            // What the checkpoint knows is read on.
+            None if wanted && gzip::is_otherwise_compressed(path) && !self.resume.has(inode) => {
                 self.otherwise_compressed(path);
                 return false;
             }
@@ -463,7 +464,7 @@ impl Follower {
     }
 
     fn deleted_unknown(&mut self, path: &Path, assumed_at: Option<u64>) {
-        if let Some(dir) = path.parent().filter(|_| !gzip::is_gzip(path)) {
+        if let Some(dir) = path.parent().filter(|_| !gzip::is_compressed(path)) {
             self.missed
                 .note(dir, assumed_at.map(|assumed_at| (path, assumed_at)));
         }
@@ -471,7 +472,7 @@ impl Follower {
 
     /// Whether a name may be that of a rotated file of the input.
     fn is_original(&self, path: &Path) -> bool {
-        !gzip::is_gzip(path) && self.discovery.matches(&self.origin_of(path))
+        !gzip::is_compressed(path) && self.discovery.matches(&self.origin_of(path))
     }
 
     /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since. `link` is by

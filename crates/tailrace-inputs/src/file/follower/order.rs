@@ -301,7 +301,7 @@ impl Follower {
         let mut rotated = Vec::new();
         for entry in dirs.flat_map(fs::read_dir).flatten().flatten() {
             let path = entry.path();
-            if self.by_path.contains_key(path.as_path()) || gzip::is_gzip(&path) {
+            if self.by_path.contains_key(path.as_path()) || gzip::is_compressed(&path) {
                 continue;
             }
             let origin = self.origin_of(&path);

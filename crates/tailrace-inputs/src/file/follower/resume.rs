@@ -44,7 +44,7 @@ impl Unclaimed {
         (from..from + same).filter(|&at| !self.is_taken[at])
     }
 
-    fn has(&self, inode: Inode) -> bool {
+    pub(super) fn has(&self, inode: Inode) -> bool {
         self.of(inode).next().is_some()
     }
 

@@ -158,7 +158,7 @@ impl Follower {
         let patterns = &self.discovery.patterns;
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            if self.by_path.contains_key(path.as_path()) {
+            if self.by_path.contains_key(path.as_path()) || gzip::is_otherwise_compressed(&path) {
                 continue;
             }
             let is_gzip = gzip::is_gzip(&path);

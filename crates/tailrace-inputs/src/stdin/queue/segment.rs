@@ -7,7 +7,8 @@
 //! 0   8  magic "TRQUEUE1"
 //! 8   8  stream, little endian as all numbers: when the run that wrote it began, in nanoseconds since the Unix epoch
 //! 16  8  offset of the first byte in its stream
-//! 24  8  flags: 1 is "the byte before the first one is not a newline", 2 is "the stream ended behind the last one"
+//! 24  8  flags: 1 is "the byte before the first one is not a newline", 2 is "the stream ended behind the last one",
+//!        4 is "if it did, 2 says so", which earlier agents did not
 //! 32  8  xxh3 of the rest, seeded with the xxh3 of the 32 bytes above
 //! 40     the bytes
 //! ```
@@ -24,6 +25,7 @@ pub(crate) const HEADER_BYTES: u64 = 40;
 const MAGIC: &[u8; 8] = b"TRQUEUE1";
 const MID_LINE: u64 = 1;
 const LAST: u64 = 2;
+const SAYS_LAST: u64 = 4;
 const SUFFIX: &str = ".segment";
 const QUARANTINED_SUFFIX: &str = ".corrupt";
 const TEMPORARY: &str = "segment.tmp";
@@ -56,19 +58,40 @@ pub(crate) struct Content {
 pub(crate) struct Around {
     /// The byte before the first one is not a newline.
     pub(crate) mid_line: bool,
-    /// The stream ended behind the last one: whoever wrote to it was done. Not where only the agent ended.
-    pub(crate) is_last: bool,
+    /// How the stream goes on behind the last one.
+    pub(crate) end: End,
+}
+
+/// How a stream goes on behind a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    /// An earlier agent wrote it, which did not say.
+    #[default]
+    Unknown,
+    /// With the next segment, or in what no agent read.
+    GoesOn,
+    /// It ended: whoever wrote to it was done. Not where only the agent ended.
+    Last,
 }
 
 impl Around {
     fn flags(self) -> u64 {
-        u64::from(self.mid_line) * MID_LINE + u64::from(self.is_last) * LAST
+        let end = match self.end {
+            End::Unknown => 0,
+            End::GoesOn => SAYS_LAST,
+            End::Last => SAYS_LAST | LAST,
+        };
+        (u64::from(self.mid_line) * MID_LINE) | end
     }
 
     fn of(flags: u64) -> Self {
         Self {
             mid_line: flags & MID_LINE != 0,
-            is_last: flags & LAST != 0,
+            end: match (flags & SAYS_LAST != 0, flags & LAST != 0) {
+                (false, _) => End::Unknown,
+                (true, false) => End::GoesOn,
+                (true, true) => End::Last,
+            },
         }
     }
 }
@@ -218,8 +241,13 @@ mod tests {
     #[test]
     fn a_segment_gives_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        for (mid_line, is_last) in [(false, false), (true, false), (false, true), (true, true)] {
-            let around = Around { mid_line, is_last };
+        for (mid_line, end) in [
+            (false, End::Unknown),
+            (true, End::Unknown),
+            (false, End::GoesOn),
+            (true, End::Last),
+        ] {
+            let around = Around { mid_line, end };
             let size = write(dir.path(), ID, around, b"one\ntwo\n").unwrap();
             let path = dir.path().join(ID.name());
             assert_eq!(fs::metadata(path).unwrap().len(), size);

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::segment::{self, Content, SegmentId};
+use super::segment::{self, Content, End, SegmentId};
 use super::store::Segment;
 use super::{Kept, Open, QueueReader, forgotten, id_of, length, lost};
 use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
@@ -50,7 +50,7 @@ impl QueueReader {
         let source = match &mut self.open {
             Some(open) => {
                 (open.bytes, open.at, open.since) = (content.bytes, 0, segment.since);
-                open.is_last = content.around.is_last;
+                open.end = content.around.end;
                 open.source
             }
             None => self.begin(&segment, at, content, events),
@@ -90,7 +90,7 @@ impl QueueReader {
             bytes,
             at,
             since: segment.since,
-            is_last: around.is_last,
+            end: around.end,
         });
         source
     }
@@ -101,7 +101,8 @@ impl QueueReader {
         let Open { source, stream, .. } = open;
         let next = next.filter(|next| next.stream == stream);
         // Its last record may go on in what was lost, or in what no agent read.
-        let is_cut = !open.is_last;
+        let is_before_gap = next.is_some_and(|next| next.offset > open.offset);
+        let is_cut = is_before_gap || open.end == End::GoesOn;
         events.push(FileEvent::Finished { source, is_cut });
         let Some(next) = next else {
             events.push(forgotten(id_of(stream)));
@@ -124,6 +125,10 @@ impl QueueReader {
     /// Somebody deleted a segment before it was read.
     fn vanished(&mut self, segment: &Segment, events: &mut Vec<FileEvent>) {
         self.store.remove(segment);
+        if segment.bytes() == 0 {
+            // It only said that the stream ends there.
+            return;
+        }
         self.finish(Some(segment.id), events);
         events.push(FileEvent::Problem {
             kind: ProblemKind::Read,

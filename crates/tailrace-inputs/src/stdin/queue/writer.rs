@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::segment::{Around, SegmentId};
+use super::segment::{Around, End, SegmentId};
 use super::store::Store;
 use crate::event::ProblemKind;
 use crate::file::watch::{Waker, Woken};
@@ -184,7 +184,10 @@ impl<R: io::Read + AsFd> Writer<R> {
         let held = &mut self.held;
         let around = Around {
             mid_line: held.mid_line,
-            is_last,
+            end: match is_last {
+                true => End::Last,
+                false => End::GoesOn,
+            },
         };
         self.store.push(held.id, around, &held.bytes[..bytes])?;
         held.written(bytes);

@@ -24,6 +24,7 @@ fn check_http(status: u16, pairs: &[(&str, &str)], body: &[u8]) -> Answered {
         headers: headers(pairs),
         body: body.to_vec(),
         overlong: false,
+        is_whole: true,
     };
     http(&response, 10, SystemTime::UNIX_EPOCH)
 }
@@ -146,6 +147,7 @@ fn a_success_that_is_a_web_page_is_held() {
         headers: HeaderMap::new(),
         body: b"".to_vec(),
         overlong: true,
+        is_whole: false,
     };
     let outcome = http(&overlong, 10, SystemTime::now()).outcome;
     assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");

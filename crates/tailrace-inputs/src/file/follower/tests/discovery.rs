@@ -150,6 +150,34 @@ fn files_that_are_compressed_in_ways_that_are_not_read_are_left_out() {
 }
 
 #[test]
+fn a_known_file_that_is_called_as_a_compressed_one_is_read_on() {
+    let mut rig = Rig::new(&["*"]);
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    rig.append("a.log", "two\n");
+    rig.rename("a.log", "a.xz");
+    rig.restart();
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+/// As logrotate does with `rotate`: the oldest one gets another name and is deleted.
+#[test]
+fn a_compressed_file_that_goes_is_not_missed() {
+    let mut rig = Rig::new(&["*"]);
+    rig.append("a.log", "one\n");
+    rig.append("a.log.5.zst", "compressed");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    rig.rename("a.log.5.zst", "a.log.6.zst");
+    fs::remove_file(rig.path("a.log.6.zst")).unwrap();
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    rig.follower.rescan();
+    rig.step();
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
 fn a_glob_whose_files_another_one_names_too_is_not_said_to_match_none() {
     let mut rig = Rig::with(&["**/*.log", "*.log", "a.log", "b.log"], |dir, _| {
         fs::write(dir.join("a.log"), "a\n").unwrap();
