@@ -23,7 +23,7 @@ use tailrace_otlp::Compression;
 use tailrace_schema::Secret;
 
 use crate::Error;
-use crate::delivery::{Answered, Outcome, Payload, RetryCause};
+use crate::delivery::{Answered, Doubt, Outcome, Payload, RetryCause};
 use crate::error::Kind;
 use answer::{HttpResponse, RESPONSE_BYTES_MAX};
 use options::Tls;
@@ -256,9 +256,10 @@ pub(crate) async fn within(
         Ok(answered) => answered,
         Err(_) => Outcome::timeout(timeout).into(),
     };
-    match answered.outcome {
-        Outcome::Retry { cause, .. } if cause != RetryCause::Throttled => renew(),
-        _ => {}
+    let is_broken = matches!(answered.outcome, Outcome::Retry { cause, .. } if cause != RetryCause::Throttled);
+    // Servers of gRPC in C remember for the connection that they did not understand its headers.
+    if is_broken || answered.doubt != Doubt::None {
+        renew();
     }
     target.named(answered)
 }

@@ -95,6 +95,13 @@ fn check_appendable(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
+    if let Ok(target) = fs::read_link(path) {
+        // Of a link to nothing, what would be made is its target, but no directory for it.
+        let target = path.parent().unwrap_or(path).join(target);
+        let dir = target.parent().unwrap_or(&target);
+        let missing = |error| io::Error::other(format!("it is a link to {}: {error}", target.display()));
+        return fs::metadata(dir).map_err(missing).and_then(|_| check_appendable(&target));
+    }
     for dir in path.ancestors().skip(1) {
         let dir = match dir.as_os_str().is_empty() {
             true => Path::new("."),
@@ -146,18 +153,21 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::write(path("there"), "x").unwrap();
         fs::create_dir(path("dir")).unwrap();
-        for fine in ["there", "new", "dir/new", "a/b/c"] {
+        std::os::unix::fs::symlink("dir/made", path("link")).unwrap();
+        std::os::unix::fs::symlink("none/made", path("nowhere")).unwrap();
+        for fine in ["there", "new", "dir/new", "a/b/c", "link"] {
             check_appendable(&path(fine)).unwrap();
         }
         check_appendable(Path::new("no-such-file")).unwrap();
         for (wrong, what) in [
             ("dir", "it is a directory"),
             ("there/new", "not a directory"),
+            ("nowhere", "it is a link to"),
         ] {
             let error = check_appendable(&path(wrong)).unwrap_err().to_string();
             let error = error.to_lowercase();
             assert!(error.contains(what), "{wrong}: {error}");
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
     }
 }

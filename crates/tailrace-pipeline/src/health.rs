@@ -131,8 +131,7 @@ impl Health {
             if stood >= STALLED_AFTER {
                 let said = said(index).unwrap_or_else(|| "no answer came yet".to_owned());
                 let reason = format!(
-                    "nothing is accepted, with {} requests in flight: {said}; nothing is lost, what is not read stays in its \
-                     files",
+                    "nothing is accepted, with {} requests in flight: {said}; what is not read waits where it is",
                     output.in_flight_requests
                 );
                 stalls.push(trouble(Stage::Output, &output.output, reason, stood));

@@ -43,7 +43,7 @@ fn time_at(text: &str, now_ns: i64) -> Result<i64, String> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() < EPOCH_MIN {
             return "it is a number without a unit: write 30m, 1h or 7d for a time back from now; seconds since 1970 have nine digits or more".to_owned();
         }
-        "it is no time between 1678 and 2262: write 2026-01-02T03:04:05Z, a date as 2026-01-02, seconds since 1970, or a time back from now as 30m, 1h, 7d".to_owned()
+        "it is no time, or none between 1678 and 2262: write 2026-01-02T03:04:05Z, a date as 2026-01-02, seconds since 1970, or a time back from now as 30m, 1h, 7d".to_owned()
     })
 }
 

@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
@@ -171,6 +171,9 @@ fn not_started(error: tailrace_pipeline::Error, config: &Config) -> Failure {
     }
 }
 
+/// As long after a signal another one is the same: `timeout` signals its child, and then the group that the child is in.
+const ONE_STOP: Duration = Duration::from_millis(100);
+
 /// Installs the signal handlers. The receiver is ready at the first SIGTERM or SIGINT; the second one ends the process at
 /// once. SIGHUP triggers a reload. The handlers are installed before anything else, so that a signal during the start is not
 /// lost.
@@ -200,9 +203,15 @@ fn stop_signal(reload: SyncSender<Trigger>) -> anyhow::Result<oneshot::Receiver<
         }
         info!("stopping: what was read is being delivered; a second signal ends at once");
         let _ = stop.send(());
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
+        let since = Instant::now();
+        loop {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            if since.elapsed() >= ONE_STOP {
+                break;
+            }
         }
         #[allow(
             clippy::disallowed_methods,

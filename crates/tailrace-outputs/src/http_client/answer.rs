@@ -91,15 +91,21 @@ impl HttpResponse {
         excerpt(&String::from_utf8_lossy(head))
     }
 
-    /// Whether the body is a web page: it is called HTML and has a tag, or begins as pages do. Receivers of a few lines call each
-    /// answer HTML, one without a body and `ok`, too.
+    /// Whether the body is a web page: it is called HTML and has a tag, or is compressed, which nobody asked for; or it begins as pages
+    /// do. Receivers of a few lines call each answer HTML, one without a body and `ok`, too.
     pub(crate) fn is_page(&self) -> bool {
-        let head = &self.body[..self.body.len().min(1024)];
-        let head = head.trim_ascii_start().to_ascii_lowercase();
+        let text = self.beginning();
+        let head = text[..text.len().min(1024)].to_ascii_lowercase();
         let begins = head.starts_with(b"<") && head.windows(5).any(|five| five == b"<html");
-        begins
-            || head.starts_with(b"<!doctype html")
-            || (self.is_html() && self.body.contains(&b'<'))
+        let is_compressed = self.headers.contains_key(header::CONTENT_ENCODING);
+        let has_page = self.body.contains(&b'<') || (is_compressed && !self.body.is_empty());
+        begins || head.starts_with(b"<!doctype html") || (self.is_html() && has_page)
+    }
+
+    /// The body without a byte order mark and spaces before it.
+    pub(crate) fn beginning(&self) -> &[u8] {
+        let body = self.body.trim_ascii_start();
+        body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start()
     }
 
     /// Whether it says that a page follows, of which not all came.

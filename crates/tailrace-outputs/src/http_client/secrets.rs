@@ -1,7 +1,7 @@
 //! What the server of an output must not give back to us: the values of its headers and of the query of its URL, and the
 //! credentials of its proxy. A server
 //! that quotes a request in its answer would otherwise put them into logs and into the dead-letter file. A value is
-//! recognised in any case, and also percent-encoded, escaped for HTML, in base64 and in hex. It is
+//! recognised in any case, and also percent-encoded, escaped for HTML and in JSON, in base64 and in hex. It is
 //! replaced by as many `*`, so that a message of protobuf around it stays readable.
 
 use std::collections::BTreeMap;
@@ -145,6 +145,7 @@ mod tests {
                 "************ ****************",
             ),
             ("se&#47;cret1 c2UvY3JldDE", "se&#47;cret1 ***********"),
+            ("{\"a\":\"se\\/cret1\"}", "{\"a\":\"*********\"}"),
             ("prod b Bearer", "prod b ******"),
             ("", ""),
         ];

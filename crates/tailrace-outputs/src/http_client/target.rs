@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io;
 
 use reqwest::Url;
-use rustls::CertificateError;
+use rustls::{AlertDescription, CertificateError};
 use tailrace_schema::Secret;
 
 use super::options::Tls;
@@ -230,6 +230,9 @@ impl Target {
                 )
             }
             rustls::Error::InvalidCertificate(error) => self.certificate(error),
+            rustls::Error::AlertReceived(alert @ AlertDescription::ProtocolVersion) => format!(
+                "the server refuses the TLS connection (alert {alert:?}): it takes neither TLS 1.2 nor 1.3"
+            ),
             rustls::Error::AlertReceived(alert) => self.alert(&format!("{alert:?}")),
             rustls::Error::NoApplicationProtocol => {
                 "the server speaks TLS, but not the protocol of this output: \
@@ -258,7 +261,7 @@ impl Target {
                 if self.has_ca_file =>
             {
                 format!(
-                    "{}; none of the authorities in tls.ca_file signed it",
+                    "{}; none of the authorities in tls.ca_file signed it, or the server does not send the certificates between",
                     shown(error)
                 )
             }

@@ -46,7 +46,7 @@ fn http_success(response: &HttpResponse, records: u64) -> Answered {
     } else {
         answer::read_response(&response.body)
     };
-    let is_markup = response.body.trim_ascii_start().starts_with(b"<");
+    let is_markup = response.beginning().starts_with(b"<");
     if response.overlong || ((is_markup || response.is_page()) && read.is_none()) {
         let reason = format!(
             "the server answered {} with a web page or something else that is no OTLP response ({}): \

@@ -21,7 +21,7 @@ const EXAMPLE_BYTES_KEPT: usize = Reason::EXAMPLE_BYTES_MAX + Reason::BEYOND_BYT
 
 const BROKEN: &str = "a line without the envelope of its format";
 const NO_JSON: &str = "not JSON as far as the query reads it";
-const CUT: &str = "truncated: longer than max_record_bytes, or a part is missing";
+const CUT: &str = "truncated: longer than max_record_bytes, or a part or its end is missing";
 const OTHERS: &str = "other files";
 
 /// When each kind was last logged.

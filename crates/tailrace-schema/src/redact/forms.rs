@@ -1,4 +1,4 @@
-//! A value in the forms that programs repeat it in: percent-encoded, escaped for HTML, base64 and hex.
+//! A value in the forms that programs repeat it in: percent-encoded, escaped for HTML and in JSON, base64 and hex.
 //!
 //! Each form is of the whole value. A value inside of a longer text that is encoded as a whole is not recognised.
 
@@ -29,6 +29,11 @@ pub fn of(value: &str) -> Vec<String> {
         html(value, ["&amp;", "&lt;", "&gt;", "\"", "'"]),
         hex(value),
     ];
+    // As most write it; PHP; Go and Python's Flask; Gson; and each with other characters as numbers.
+    for escaped in ["", "/", "&<>", "&<>'", "&<>'="] {
+        forms.push(json(value, escaped, false));
+        forms.push(json(value, escaped, true));
+    }
     // With padding first: the longer form wins.
     for form in [base64, url_safe] {
         let padding = "=".repeat((4 - form.len() % 4) % 4);
@@ -38,6 +43,8 @@ pub fn of(value: &str) -> Vec<String> {
         forms.push(form);
     }
     forms.retain(|form| form != value);
+    forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    forms.dedup();
     forms
 }
 
@@ -61,6 +68,27 @@ fn html(value: &str, entities: [&str; 5]) -> String {
         match "&<>\"'".find(c) {
             Some(at) => text.push_str(entities[at]),
             None => text.push(c),
+        }
+    }
+    text
+}
+
+/// In a JSON string, where these are escaped although they need not be; `is_ascii` where others than ASCII are numbers.
+fn json(value: &str, escaped: &str, is_ascii: bool) -> String {
+    let mut text = String::new();
+    let mut units = [0; 2];
+    for c in value.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            '\t' => text.push_str("\\t"),
+            '/' if escaped.contains('/') => text.push_str("\\/"),
+            _ if c.is_control() || escaped.contains(c) || (is_ascii && !c.is_ascii()) => {
+                for unit in c.encode_utf16(&mut units) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+            _ => text.push(c),
         }
     }
     text

@@ -45,7 +45,7 @@ pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -
         say(Look::Warn, &format_args!("malformed: {reason}"))?;
     }
     if traced.is_truncated {
-        let text = "truncated: longer than max_record_bytes, or a part is missing";
+        let text = "truncated: longer than max_record_bytes, or a part or its end is missing";
         say(Look::Warn, &text)?;
     }
     if traced.is_repaired {

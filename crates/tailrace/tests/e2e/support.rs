@@ -179,6 +179,11 @@ impl Agent {
         self.child.wait().unwrap()
     }
 
+    /// How it ended, if it has.
+    pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// Waits until the agent's own log holds a text.
     pub(crate) fn says(&self, text: &str) {
         until(
