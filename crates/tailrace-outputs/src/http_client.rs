@@ -256,7 +256,8 @@ pub(crate) async fn within(
         Ok(answered) => answered,
         Err(_) => Outcome::timeout(timeout).into(),
     };
-    let is_broken = matches!(answered.outcome, Outcome::Retry { cause, .. } if cause != RetryCause::Throttled);
+    let is_broken =
+        matches!(answered.outcome, Outcome::Retry { cause, .. } if cause != RetryCause::Throttled);
     // Servers of gRPC in C remember for the connection that they did not understand its headers.
     if is_broken || answered.doubt != Doubt::None {
         renew();

@@ -99,8 +99,11 @@ fn check_appendable(path: &Path) -> io::Result<()> {
         // Of a link to nothing, what would be made is its target, but no directory for it.
         let target = path.parent().unwrap_or(path).join(target);
         let dir = target.parent().unwrap_or(&target);
-        let missing = |error| io::Error::other(format!("it is a link to {}: {error}", target.display()));
-        return fs::metadata(dir).map_err(missing).and_then(|_| check_appendable(&target));
+        let missing =
+            |error| io::Error::other(format!("it is a link to {}: {error}", target.display()));
+        return fs::metadata(dir)
+            .map_err(missing)
+            .and_then(|_| check_appendable(&target));
     }
     for dir in path.ancestors().skip(1) {
         let dir = match dir.as_os_str().is_empty() {

@@ -113,7 +113,10 @@ async fn a_body_that_is_a_word_is_a_success_and_a_page_is_none() {
         ),
         ("", "<!-- a page -->\n<HTML><body>"),
         ("", "\u{feff}<!DOCTYPE html><p>Please log in"),
-        ("content-type: text/html\r\ncontent-encoding: gzip\r\n", "\u{1f}compressed"),
+        (
+            "content-type: text/html\r\ncontent-encoding: gzip\r\n",
+            "\u{1f}compressed",
+        ),
     ] {
         match attempt("", answer(200, head, body)).await.0 {
             Outcome::Hold { reason } => assert!(reason.contains("a web page"), "{reason}"),

@@ -105,7 +105,9 @@ impl HttpResponse {
     /// The body without a byte order mark and spaces before it.
     pub(crate) fn beginning(&self) -> &[u8] {
         let body = self.body.trim_ascii_start();
-        body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start()
+        body.strip_prefix(b"\xEF\xBB\xBF")
+            .unwrap_or(body)
+            .trim_ascii_start()
     }
 
     /// Whether it says that a page follows, of which not all came.
