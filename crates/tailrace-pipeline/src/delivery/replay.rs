@@ -38,7 +38,7 @@ pub struct Replayed {
     pub accepted: u64,
     /// Records that are in the file still: the server refused them, or they could not be sent, or read.
     pub refused: u64,
-    /// Why they were not accepted, each reason with how many records; the first [`REASONS_MAX`].
+    /// Why they were not accepted, each reason with how many records; the first ten reasons.
     pub reasons: Vec<(String, u64)>,
     /// Records that are in the file still because they were never processed: there is nothing to send.
     pub crashed: u64,
