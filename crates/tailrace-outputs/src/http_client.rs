@@ -259,7 +259,7 @@ pub(crate) async fn within(
     let is_broken =
         matches!(answered.outcome, Outcome::Retry { cause, .. } if cause != RetryCause::Throttled);
     // Servers of gRPC in C remember for the connection that they did not understand its headers.
-    if is_broken || answered.doubt != Doubt::None {
+    if is_broken || answered.doubt == Doubt::Named {
         renew();
     }
     target.named(answered)

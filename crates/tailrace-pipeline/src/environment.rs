@@ -98,18 +98,13 @@ fn check_appendable(path: &Path) -> io::Result<()> {
     if let Ok(target) = fs::read_link(path) {
         // Of a link to nothing, what would be made is its target, but no directory for it.
         let target = path.parent().unwrap_or(path).join(target);
-        let dir = target.parent().unwrap_or(&target);
         let missing =
             |error| io::Error::other(format!("it is a link to {}: {error}", target.display()));
-        return fs::metadata(dir)
+        return fs::metadata(here(target.parent().unwrap_or(&target)))
             .map_err(missing)
             .and_then(|_| check_appendable(&target));
     }
-    for dir in path.ancestors().skip(1) {
-        let dir = match dir.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => dir,
-        };
+    for dir in path.ancestors().skip(1).map(here) {
         let refused = |error| io::Error::other(format!("{}: {error}", dir.display()));
         match fs::metadata(dir) {
             Ok(meta) if !meta.is_dir() => return Err(refused(io::Error::other("not a directory"))),
@@ -121,6 +116,14 @@ fn check_appendable(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The directory before a name that stands alone is the working directory.
+fn here(dir: &Path) -> &Path {
+    match dir.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => dir,
+    }
 }
 
 /// What the agent may do as the user that it is. A system that cannot say is taken at its best.
@@ -162,6 +165,7 @@ mod tests {
             check_appendable(&path(fine)).unwrap();
         }
         check_appendable(Path::new("no-such-file")).unwrap();
+        assert_eq!(here(Path::new("link").parent().unwrap()), Path::new("."));
         for (wrong, what) in [
             ("dir", "it is a directory"),
             ("there/new", "not a directory"),

@@ -6,7 +6,10 @@ use tailrace_testkit::{Collector, TestTls};
 
 use super::*;
 use crate::Tls;
+use crate::delivery::Doubt;
+use crate::http_client::answer::doubted;
 use crate::http_client::target::Target;
+use crate::http_client::within;
 
 /// The reason contains each part, and names the server.
 fn check(reason: &str, url: &str, parts: &[&str]) {
@@ -253,5 +256,28 @@ async fn what_a_server_quotes_of_our_credentials_is_masked() {
         for part in ["query-secret", "abcdefgh"] {
             assert!(!said.contains(part), "{said}");
         }
+    }
+}
+
+/// A record that is refused costs no connection: a server that refuses one in three would get as many handshakes.
+#[tokio::test]
+async fn a_connection_is_renewed_after_what_it_may_be_to_blame_for() {
+    let url = reqwest::Url::parse("http://h").unwrap();
+    let target = Target::new(&url, false, &Default::default(), &Tls::default(), None);
+    let refused = || Outcome::Refused {
+        reason: String::new(),
+    };
+    let cases = [
+        (doubted(refused(), Doubt::None), false),
+        (doubted(refused(), Doubt::Possible), false),
+        (doubted(refused(), Doubt::Named), true),
+        (Outcome::timeout(Duration::from_secs(1)).into(), true),
+    ];
+    for (answered, is_renewed) in cases {
+        let mut renewed = false;
+        let shown = format!("{answered:?}");
+        let far = Duration::from_secs(60);
+        within(far, &target, async { answered }, || renewed = true).await;
+        assert_eq!(renewed, is_renewed, "{shown}");
     }
 }
